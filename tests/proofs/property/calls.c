@@ -17,18 +17,13 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
     static const char *const tokens[] = {"t1", "t2", "t:3", "{t}*"};
     int64_t now = MODEL_MS(k->m), at;
 
-    *o = (struct model_options){.due = now,
-                                .priority = 5,
-                                .a = MODEL_NONE,
-                                .t = MODEL_NONE,
-                                .x = MODEL_NONE,
-                                .k = MODEL_NONE,
-                                .unique_for = MODEL_NONE};
+    *o = no_options(k->m);
     if (k->m->is_plain && percent(k, 85)) {
         if (percent(k, 30)) {
             name(k, "in");
             o->due = now + duration_arg(k, 100);
         }
+        chain_options(k, o, 10);
         return;
     }
     if (percent(k, k->m->is_gated ? 5 : 30)) {
@@ -74,6 +69,7 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
         arg(k, o->token = PICK(k, tokens));
     }
     gate_options(k, o, with_token);
+    chain_options(k, o, k->m->is_crowded ? 10 : 25);
 }
 
 static void make_add(struct maker *k)
@@ -85,6 +81,7 @@ static void make_add(struct maker *k)
     begin(k, "later_add");
     q = queue_arg(k);
     options(k, &o, true);
+    b = chain_payload(k, &o, b);
     args_bytes(k->args, b.p, b.n);
     model_add(k->m, q, &o, b, k->want);
 }
@@ -104,7 +101,7 @@ static void make_add_many(struct maker *k)
     options(k, &o, false);
     arg(k, "--");
     for (size_t i = 0; i < n; i++) {
-        rows[i] = n < 100    ? payload(k)
+        rows[i] = n < 100    ? chain_payload(k, &o, payload(k))
                   : is_heavy ? large((int)i, MODEL_BIG)
                              : (struct bytes){"x", 1};
         args_bytes(k->args, rows[i].p, rows[i].n);
@@ -316,35 +313,57 @@ static void amount(struct maker *k, struct model_end *e)
 
     if (e->verb == VERB_DEAD)
         e->a = PICK(k, max);
-    else if (e->verb == VERB_DONE || e->verb == VERB_RELEASE)
+    else if (e->verb == VERB_DONE || e->verb == VERB_RESULT || e->verb == VERB_RELEASE)
         e->a = percent(k, 60) ? 0 : any(k, 100000);
     else
         e->a = any(k, k->m->is_gated ? 2000 : 100000);
     e->a = percent(k, 1) ? MODEL_NONE : e->a;
 }
 
+/* Jobs that are followed end well more often, and those whose death is told die more often. */
+static enum model_verb pick_verb(struct maker *k, const struct model_job *j)
+{
+    int v = below(k, 100);
+
+    if (j->chain.thens > 0 && percent(k, 40))
+        return percent(k, 50) ? VERB_RESULT : VERB_DONE;
+    if (j->chain.on_dead >= 0 && percent(k, 30))
+        return VERB_DEAD;
+    return v < 32   ? VERB_DONE
+           : v < 35 ? VERB_RESULT
+           : v < 60 ? VERB_RETRY
+           : v < 75 ? VERB_DEAD
+           : v < 85 ? VERB_RELEASE
+           : v < 99 ? VERB_PROGRESS
+                    : VERB_BAD;
+}
+
+/* A result that has a key of its own as a payload. */
+static const char *large_tail(void)
+{
+    static char tail[MODEL_BIG + 2];
+
+    memset(tail, 'r', sizeof(tail) - 1);
+    return tail;
+}
+
 static void end_args(struct maker *k, const struct model_job *j, struct model_end *e)
 {
-    static const char *const verbs[] = {"done", "retry", "dead", "release", "progress", "nonsense"};
+    static const char *const verbs[] = {"done",     "retry",  "dead",    "release",
+                                        "progress", "result", "nonsense"};
     static const char *const texts[] = {"", "exit 1", "tab\there", "two  words\x7f"};
     static const char *const tails[] = {"", "out", "a\nb\n"};
-    int v = below(k, 100);
 
     e->id = percent(k, 1) ? "j00000000000" : j->id;
     e->start = j->starts + (percent(k, 4) ? -1 : 0);
-    e->verb = v < 35   ? VERB_DONE
-              : v < 60 ? VERB_RETRY
-              : v < 75 ? VERB_DEAD
-              : v < 85 ? VERB_RELEASE
-              : v < 99 ? VERB_PROGRESS
-                       : VERB_BAD;
+    e->verb = pick_verb(k, j);
     e->verb_name = verbs[e->verb];
     e->queue = j->queue;
     e->is_short = false;
     amount(k, e);
     e->code = below(k, 256);
     e->text = PICK(k, texts);
-    e->tail = PICK(k, tails);
+    e->tail = e->verb == VERB_RESULT && percent(k, 8) ? large_tail() : PICK(k, tails);
     arg(k, e->id);
     number(k, e->start);
     arg(k, e->verb_name);
@@ -554,7 +573,7 @@ static const struct {
               {1, 9, 7, make_lock},      {1, 7, 7, make_unlock},      {1, 2, 0, make_renew},
               {1, 6, 3, make_throttle},  {1, 1, 0, make_fence_check}, {1, 6, 3, make_limit_set},
               {1, 1, 0, make_limit_del}, {1, 1, 0, make_limits},      {1, 4, 3, make_enter},
-              {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}};
+              {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}, {4, 3, 1, make_import}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */

@@ -74,6 +74,18 @@ int queue_arg(struct maker *k)
     return q;
 }
 
+struct model_options no_options(const struct model *m)
+{
+    return (struct model_options){.due = MODEL_MS(m),
+                                  .priority = 5,
+                                  .a = MODEL_NONE,
+                                  .t = MODEL_NONE,
+                                  .x = MODEL_NONE,
+                                  .k = MODEL_NONE,
+                                  .unique_for = MODEL_NONE,
+                                  .chain = MODEL_NO_CHAIN};
+}
+
 /* Bytes of any length up to 600,000; different ones for different i. */
 struct bytes large(int i, size_t n)
 {

@@ -28,6 +28,7 @@ void number(struct maker *k, int64_t n);
 /* Add the name of an option, in upper or lower case. */
 void name(struct maker *k, const char *s);
 int queue_arg(struct maker *k);
+struct model_options no_options(const struct model *m);
 struct bytes large(int i, size_t n);
 struct bytes payload(struct maker *k);
 /* Add a duration in any unit; returns it in ms. */
@@ -50,6 +51,14 @@ void make_quiet(struct maker *k);
 void make_workers(struct maker *k);
 void make_note(struct maker *k);
 void make_tidy(struct maker *k);
+
+/* ---- chains (calls_chains.c) */
+
+/* Add chain options for an add, in share of 100 cases. */
+void chain_options(struct maker *k, struct model_options *o, int share);
+/* A job with chain options has a large payload more often. */
+struct bytes chain_payload(struct maker *k, const struct model_options *o, struct bytes other);
+void make_import(struct maker *k);
 
 /* ---- gates (calls_gates.c) */
 

@@ -13,6 +13,11 @@
 
 static const char *const NAMES[MODEL_QUEUES] = {"mail", "sms", "Q-7_x", "0"};
 
+const char *model_queue_name(int q)
+{
+    return NAMES[q];
+}
+
 /* ---- replies */
 
 void out_int(struct buf *out, int64_t n)
@@ -60,6 +65,7 @@ static void free_job(struct model_job *j)
 {
     free(j->progress);
     free(j->error);
+    free(j->failures);
     free(j->result);
     free(j->holds);
 }
@@ -132,6 +138,7 @@ struct model_job *model_new_job(struct model *m, int64_t number, int q, struct b
     model_id(number, j->id);
     j->queue = q;
     j->priority = 5;
+    j->chain = MODEL_NO_CHAIN;
     j->a = j->t = j->x = j->k = j->unique_until = MODEL_NONE;
     j->cancel_ms = j->await_ms = MODEL_NONE;
     j->added_ms = number / 1000;
@@ -220,6 +227,8 @@ void model_publish(struct model *m, const char *channel, const char *message, si
 void model_begin(struct model *m)
 {
     m->heard_before = m->heard.len;
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        m->queue[q].is_head_read = false;
     if (m->gates != NULL)
         m->gates->called = 0;
 }
@@ -291,6 +300,7 @@ void model_lower_head(struct model *m, int q, int64_t due)
 {
     struct model_queue *queue = &m->queue[q];
 
+    queue->is_head_read = true;
     if (queue->has_head && queue->head <= due)
         return;
     queue->is_known |= !queue->has_head;
@@ -360,11 +370,21 @@ static void announce(struct model *m, struct model_job *j, const char *outcome)
     model_publish(m, channel, outcome, strlen(outcome));
 }
 
-void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max)
+/* The text of an outcome. */
+static void outcome_text(const char *outcome, char *text, size_t size)
+{
+    for (int spaces = 0; spaces < 4; outcome++)
+        spaces += *outcome == ' ';
+    (void)snprintf(text, size, "%.*s", (int)strcspn(outcome, "\n"), outcome);
+}
+
+int model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max)
 {
     struct model_job *dead[MODEL_JOBS];
+    char why[1024];
     int64_t over;
 
+    outcome_text(outcome, why, sizeof(why));
     j->state = JOB_DEAD;
     j->score = MODEL_MS(m);
     j->cancel_ms = MODEL_NONE;
@@ -377,6 +397,7 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     over = (int64_t)model_jobs(m, j->queue, JOB_DEAD, -1, dead) - max;
     for (int64_t i = 0; i < over && i < 2; i++)
         model_forget(dead[i]);
+    return model_tell_death(m, j, why);
 }
 
 void model_trim(struct model *m, int q, enum model_state state, int64_t before, size_t rows)
@@ -525,6 +546,7 @@ void model_record(const struct model_job *j, struct buf *out)
     put_number(out, 'f', j->unique_until);
     if (j->is_successor)
         buf_puts(out, " o=1");
+    model_record_chain(j, out);
     buf_puts(out, "\n");
     if (!big && j->payload.n > 0)
         buf_add(out, j->payload.p, j->payload.n);

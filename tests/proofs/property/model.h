@@ -30,6 +30,8 @@
 #define MODEL_NAME 48
 #define MODEL_GATE_ID (MODEL_NAME + 8)
 #define MODEL_JOB_GATES 6
+#define MODEL_THENS 8
+#define MODEL_REASON 256     /* bytes that are kept of the reason of a death */
 #define MODEL_NONE INT64_MIN /* not given, or no number */
 #define MODEL_BIG 16384      /* a larger payload has a key of its own */
 #define MODEL_MS(m) ((m)->now_us / 1000)
@@ -51,6 +53,16 @@ struct model_spot {
     struct model_gate *gate[MODEL_JOB_GATES];
 };
 
+/* What the end of a job causes, and what caused the job (model_chains.c). */
+struct model_chain {
+    int then[MODEL_THENS], thens;  /* the queues that follow when it is done */
+    int on_dead;                   /* the queue that is told of its death; -1: none */
+    char parent[16];               /* the job that caused it; "": none */
+    char reason[MODEL_REASON + 1]; /* why that one died; "": none */
+};
+
+#define MODEL_NO_CHAIN ((struct model_chain){.on_dead = -1})
+
 struct model_job {
     char id[16];
     int queue, priority;
@@ -60,6 +72,7 @@ struct model_job {
     const char *unique;                /* NULL: none */
     int64_t unique_until;              /* MODEL_NONE: until its end */
     bool is_successor; /* waits for the end of the earlier job with its unique key */
+    struct model_chain chain;
     struct bytes payload;
     enum model_state state;
     int64_t score; /* due time, epoch, time of death, or time to be removed */
@@ -70,7 +83,7 @@ struct model_job {
     int cancel_turn;   /* its number in the order of R:cancel */
     int64_t await_ms;
     char *progress, *error, *failures, *result; /* NULL: none */
-    char *holds;                                /* gates and unique key, one per line */
+    char *holds;                                /* "then", gates, unique key: one per line */
     struct model_spot spot;                     /* of a parked job */
 };
 
@@ -84,6 +97,7 @@ struct model_raw {
 struct model_queue {
     const char *name;
     bool is_known, has_head;
+    bool is_head_read; /* by the present call, before it claimed */
     int64_t head;
     char marks[16];
     bool is_paused;
@@ -157,12 +171,28 @@ struct model_options {
     const char *gate[MODEL_KINDS]; /* as given, with {key}; NULL: none */
     const char *unique, *mode;     /* NULL: not given */
     int64_t unique_for;            /* MODEL_NONE: not given */
+    struct model_chain chain;
+    const char *refusal; /* of an option that is refused when it is read; NULL: none */
 };
 
 void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,
                struct buf *out);
 void model_add_many(struct model *m, int q, const struct model_options *o, size_t n,
                     const struct bytes *payloads, struct buf *out);
+/* What an add has done. */
+struct model_added {
+    char id[16];
+    const char *word;
+    int64_t due;
+};
+/* Returns NULL, or the code of the refusal. */
+const char *model_add_one(struct model *m, int q, const struct model_options *o,
+                          struct bytes payload, struct model_added *added);
+/* Returns the code of the refusal of an add with these options, or NULL. */
+const char *model_refusal(struct model *m, int q, const struct model_options *o, size_t bytes);
+/* A new job with the options of an add; the caller gives it a state. */
+struct model_job *model_insert(struct model *m, int64_t number, int q,
+                               const struct model_options *o, struct bytes payload);
 void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf *out);
 void model_run_now(struct model *m, const char *id, struct buf *out);
 /* at: as L.time reads it; a past time is not yet replaced by now. */
@@ -229,7 +259,15 @@ void model_await(struct model *m, const char *id, struct buf *out);
 void model_list(struct model *m, int q, const char *state, int segment, int64_t offset, int count,
                 struct buf *out);
 
-enum model_verb { VERB_DONE, VERB_RETRY, VERB_DEAD, VERB_RELEASE, VERB_PROGRESS, VERB_BAD };
+enum model_verb {
+    VERB_DONE,
+    VERB_RETRY,
+    VERB_DEAD,
+    VERB_RELEASE,
+    VERB_PROGRESS,
+    VERB_RESULT,
+    VERB_BAD
+};
 
 struct model_end {
     const char *id, *verb_name;
@@ -257,6 +295,30 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out);
 /* The results of a step, and what they free. */
 void model_settle(struct model *m, const struct model_step *s, struct buf *out);
 
+/* ---- chains (model_chains.c) */
+
+/* A job of an import. */
+struct model_import {
+    struct model_options o;
+    struct bytes payload;
+    const char *dead; /* what is behind the time in its outcome; NULL: it is not dead */
+    int64_t died_ms;
+    int64_t starts, attempts, crashes;
+};
+
+void model_import(struct model *m, int q, size_t n, const struct model_import *row,
+                  struct buf *out);
+/* The job is done: add the next one of its chain. result: its payload; NULL: that of the job. */
+void model_follow(struct model *m, const struct model_job *j, const struct bytes *result);
+/* Keep the first bytes of a text as one line. */
+void model_reason(struct model_chain *chain, const char *text);
+/* The job has died. Returns the queue that is told of it; -1: none. */
+int model_tell_death(struct model *m, const struct model_job *j, const char *why);
+/* The fields of a record. */
+void model_record_chain(const struct model_job *j, struct buf *out);
+/* The values of later_show. */
+void model_show_chain(const struct model *m, const struct model_job *j, struct buf *out);
+
 /* ---- changes from outside */
 
 void model_zadd_raw(struct model *m, int q, double score, struct bytes member);
@@ -279,6 +341,7 @@ void out_number(struct buf *out, int64_t n);   /* an integer as a string */
 void out_score(struct buf *out, double score); /* as Redis prints it */
 void out_refusal(struct buf *out, const char *code);
 
+const char *model_queue_name(int q);
 int64_t model_tick(struct model *m, int64_t n, int64_t seen);
 void model_id(int64_t number, char id[16]);
 struct model_job *model_new_job(struct model *m, int64_t number, int q, struct bytes payload);
@@ -300,8 +363,8 @@ void model_lower_head(struct model *m, int q, int64_t due);
 void model_mark(struct model *m, int q, char mark);
 void model_enqueue(struct model *m, struct model_job *j, int64_t due);
 void model_forget(struct model_job *j);
-/* The model takes ownership of the outcome. */
-void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max);
+/* The model takes ownership of the outcome. Returns the queue that is told of it; -1: none. */
+int model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max);
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep);
 /* The largest payload that an add to this queue accepts. */
 int64_t model_max_payload(const struct model *m, int q);

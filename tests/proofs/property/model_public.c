@@ -48,6 +48,7 @@ static void dress(struct model_job *j, const struct model_options *o)
     j->trace = o->trace;
     j->unique = o->unique;
     j->unique_until = o->unique_for;
+    j->chain = o->chain;
     for (int k = 0; k < MODEL_KINDS; k++) {
         char name[MODEL_NAME * 2] = "";
 
@@ -57,8 +58,8 @@ static void dress(struct model_job *j, const struct model_options *o)
     }
 }
 
-static struct model_job *insert(struct model *m, int64_t number, int q,
-                                const struct model_options *o, struct bytes payload)
+struct model_job *model_insert(struct model *m, int64_t number, int q,
+                               const struct model_options *o, struct bytes payload)
 {
     struct model_job *j = model_new_job(m, number, q, payload);
 
@@ -111,6 +112,13 @@ static const char *refused_gates(struct model *m, int q, const struct model_opti
     return NULL;
 }
 
+const char *model_refusal(struct model *m, int q, const struct model_options *o, size_t bytes)
+{
+    if (o->refusal != NULL)
+        return o->refusal;
+    return is_too_large(m, q, bytes) ? "ELATER_SIZE" : refused_gates(m, q, o);
+}
+
 /* A waiting or parked job gets the options and payload of an add, and keeps its id. */
 static void rewrite(struct model *m, struct model_job *j, const struct model_options *o,
                     struct bytes payload, int64_t due)
@@ -159,50 +167,62 @@ static bool add_unique(struct model *m, int q, const struct model_options *o, st
     return true;
 }
 
-void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,
-               struct buf *out)
+/* An add with a token that was used before: what that add has done. Returns the code of a refusal,
+ * or NULL. */
+static const char *repeat(const struct model_token *was, int q, struct bytes payload,
+                          struct model_added *added)
+{
+    if (was->queue != q || was->payload.n != payload.n ||
+        memcmp(was->payload.p, payload.p, payload.n) != 0)
+        return "ELATER_TOKEN";
+    *added = (struct model_added){"", "repeated", was->due};
+    memcpy(added->id, was->id, sizeof(added->id));
+    return NULL;
+}
+
+const char *model_add_one(struct model *m, int q, const struct model_options *o,
+                          struct bytes payload, struct model_added *added)
 {
     struct model_token *was = o->token != NULL ? token_of(m, o->token) : NULL;
-    const char *id, *word = "added", *refusal = refused_gates(m, q, o);
-    int64_t due = o->due;
+    const char *id, *refusal = model_refusal(m, q, o, payload.n);
     struct model_job *j;
     bool is_successor = false;
-    char copy[16];
 
-    if (is_too_large(m, q, payload.n)) {
-        out_refusal(out, "ELATER_SIZE");
-        return;
-    }
-    if (refusal != NULL) {
-        out_refusal(out, refusal);
-        return;
-    }
-    if (was != NULL && (was->queue != q || was->payload.n != payload.n ||
-                        memcmp(was->payload.p, payload.p, payload.n) != 0)) {
-        out_refusal(out, "ELATER_TOKEN");
-        return;
-    }
-    if (was != NULL) {
-        reply_moved(out, was->id, "repeated", was->due);
-        return;
-    }
-    if (o->unique == NULL || !add_unique(m, q, o, payload, &id, &word, &due, &is_successor)) {
-        j = insert(m, model_tick(m, 1, 0), q, o, payload);
+    if (refusal != NULL)
+        return refusal;
+    if (was != NULL)
+        return repeat(was, q, payload, added);
+    *added = (struct model_added){"", "added", o->due};
+    if (o->unique == NULL ||
+        !add_unique(m, q, o, payload, &id, &added->word, &added->due, &is_successor)) {
+        j = model_insert(m, model_tick(m, 1, 0), q, o, payload);
         j->is_successor = is_successor;
         unique_take(m, j);
         model_enqueue(m, j, o->due);
         id = j->id;
     }
-    (void)snprintf(copy, sizeof(copy), "%s", id);
+    (void)snprintf(added->id, sizeof(added->id), "%s", id);
     if (o->token != NULL)
-        remember_token(m, o->token, copy, due, q, payload);
-    reply_moved(out, copy, word, due);
+        remember_token(m, o->token, added->id, added->due, q, payload);
+    return NULL;
+}
+
+void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,
+               struct buf *out)
+{
+    struct model_added added;
+    const char *refusal = model_add_one(m, q, o, payload, &added);
+
+    if (refusal != NULL)
+        out_refusal(out, refusal);
+    else
+        reply_moved(out, added.id, added.word, added.due);
 }
 
 void model_add_many(struct model *m, int q, const struct model_options *o, size_t n,
                     const struct bytes *payloads, struct buf *out)
 {
-    const char *refusal = o->unique != NULL ? "ELATER_OPTION" : NULL;
+    const char *refusal = o->refusal == NULL && o->unique != NULL ? "ELATER_OPTION" : o->refusal;
     int64_t number;
 
     for (size_t i = 0; refusal == NULL && i < n; i++)
@@ -216,7 +236,7 @@ void model_add_many(struct model *m, int q, const struct model_options *o, size_
     number = model_tick(m, (int64_t)n, 0);
     buf_puts(out, "[ ");
     for (size_t i = 0; i < n; i++) {
-        struct model_job *j = insert(m, number + (int64_t)i, q, o, payloads[i]);
+        struct model_job *j = model_insert(m, number + (int64_t)i, q, o, payloads[i]);
 
         model_enqueue(m, j, o->due);
         reply_moved(out, j->id, "added", o->due);
@@ -369,6 +389,7 @@ void model_show(struct model *m, const char *id, struct buf *out)
         put_text(out, kinds[k], j->own[k][0] != '\0' ? j->own[k] : NULL);
     put_text(out, "unique", j->unique);
     put_number(out, "unique_until_ms", j->unique_until);
+    model_show_chain(m, j, out);
     put_text(out, "outcome", j->state == JOB_DONE ? j->result : j->error);
     put_text(out, "failures", j->failures);
     put_number(out, "payload_bytes", (int64_t)j->payload.n);

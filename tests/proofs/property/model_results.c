@@ -8,16 +8,19 @@
 
 static void apply(struct model *m, const struct model_end *e, struct model_job *j, bool cancelled)
 {
+    bool is_done = e->verb == VERB_DONE || e->verb == VERB_RESULT;
+    struct bytes result = {e->tail, strlen(e->tail)};
     int64_t now = MODEL_MS(m);
 
     if (e->verb == VERB_PROGRESS) {
         model_set(&j->progress, model_line(e->text));
-    } else if (cancelled && e->verb != VERB_DONE) {
+    } else if (cancelled && !is_done) {
         model_end_cancelled(m, j,
                             model_outcome("cancelled", e->code, now, j->starts,
                                           "cancelled while running", e->tail));
-    } else if (e->verb == VERB_DONE) {
+    } else if (is_done) {
         m->queue[j->queue].done++;
+        model_follow(m, j, e->verb == VERB_RESULT ? &result : NULL);
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->tail), e->a);
     } else if (e->verb == VERB_RETRY && model_end_replaced(m, j, e->code, e->tail)) {
         ;
@@ -30,7 +33,8 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
         model_enqueue(m, j, j->tries_due);
     } else if (e->verb == VERB_DEAD) {
         model_fail(m, j, j->score, e->code, e->text);
-        model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->tail), e->a);
+        (void)model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->tail),
+                         e->a);
     } else {
         model_release(m, j, e->a);
     }
@@ -38,12 +42,23 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
 
 /*
  * Gates that results free are handed on after all results: those of the long results first, those
- * of the short ones last.
+ * of the short ones last. Of these, jobs that another one follows come first, except where some job
+ * is cancelled or waited for: then each short result is handled by itself.
  */
 struct freed {
-    struct model_job *other[1024], *brief[1024];
-    size_t others, briefs;
+    struct model_job *other[1024], *followed[1024], *brief[1024];
+    size_t others, followeds, briefs;
+    bool is_watched;
 };
+
+/* Is some job cancelled or waited for? */
+static bool is_watched(const struct model *m)
+{
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].cancel_ms != MODEL_NONE || m->job[i].await_ms != MODEL_NONE)
+            return true;
+    return false;
+}
 
 static void settle_one(struct model *m, const struct model_step *s, const struct model_end *e,
                        struct freed *f, struct buf *out)
@@ -64,7 +79,9 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         out_text(out, "error ELATER_ARGS no amount");
         return;
     }
-    if (e->is_short)
+    if (e->is_short && j->chain.thens > 0 && !f->is_watched)
+        f->followed[f->followeds++] = j;
+    else if (e->is_short)
         f->brief[f->briefs++] = j;
     else if (e->verb != VERB_PROGRESS)
         f->other[f->others++] = j;
@@ -76,10 +93,15 @@ void model_settle(struct model *m, const struct model_step *s, struct buf *out)
 {
     struct freed f = {0};
 
-    for (size_t i = 0; i < s->ends; i++)
+    for (size_t i = 0; i < s->ends; i++) {
+        if (s->end[i].is_short && (i == 0 || !s->end[i - 1].is_short))
+            f.is_watched = is_watched(m);
         settle_one(m, s, &s->end[i], &f, out);
+    }
     for (size_t i = 0; i < f.others; i++)
         gates_let_go(m, f.other[i], false);
+    for (size_t i = 0; i < f.followeds; i++)
+        gates_let_go(m, f.followed[i], true);
     for (size_t i = 0; i < f.briefs; i++)
         gates_let_go(m, f.brief[i], true);
     waiters_settle_first(m);

@@ -38,7 +38,9 @@ struct claims {
     const struct model_step *step;
     int64_t max, n, bytes, parked;
     bool has_solo, is_solo_due, is_more;
-    char marks[MODEL_QUEUES][16]; /* at the start of the step */
+    bool has_caused; /* the death of one of the last candidates has added a job to their queue */
+    const struct model_raw *next_raw; /* whose due time was asked for last */
+    int64_t next_raw_ms;
     struct buf claimed;
 };
 
@@ -77,14 +79,17 @@ static size_t take_ids(struct claims *c, int q, int priority, int64_t room, int6
 
 /* The due time of the first raw member that was not taken. If the queue has a head later than now,
  * and no member is earlier, the head stays. */
-static int64_t next_raw(const struct model *m, int q, const struct model_raw *next)
+static int64_t next_raw(struct claims *c, int q, const struct model_raw *next)
 {
-    const struct model_queue *queue = &m->queue[q];
-    int64_t due = model_due(next->score), now = MODEL_MS(m);
+    const struct model_queue *queue = &c->m->queue[q];
 
-    if (queue->has_head && queue->head > now && next->score >= (double)queue->head)
-        return queue->head;
-    return due;
+    if (c->next_raw == next)
+        return c->next_raw_ms;
+    c->next_raw = next;
+    c->next_raw_ms = model_due(next->score);
+    if (queue->has_head && queue->head > MODEL_MS(c->m) && next->score >= (double)queue->head)
+        c->next_raw_ms = queue->head;
+    return c->next_raw_ms;
 }
 
 static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate *out, int64_t *head)
@@ -114,7 +119,7 @@ static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate 
     if ((room > 0 && ((int64_t)taken == room || bytes <= 0)) || model_due(row[taken]->score) <= now)
         *head = least(*head, now);
     else
-        *head = least(*head, next_raw(c->m, q, row[taken]));
+        *head = least(*head, next_raw(c, q, row[taken]));
     return taken;
 }
 
@@ -146,7 +151,7 @@ static bool may_be_early(const struct claims *c, int q)
     for (int k = 0; k < MODEL_KINDS; k++)
         if (c->m->queue[q].gates[k][0] != '\0')
             return false;
-    return strpbrk(c->marks[q], "0123456789") == NULL;
+    return strpbrk(c->m->queue[q].marks, "0123456789") == NULL;
 }
 
 static size_t gather(struct claims *c, int q, int64_t room, struct candidate *out, int64_t *head,
@@ -162,7 +167,7 @@ static size_t gather(struct claims *c, int q, int64_t room, struct candidate *ou
         if (p == 5) {
             n += take_fives(c, q, room - (int64_t)n,
                             may_be_early(c, q) ? now + c->step->ahead : now, out + n, head);
-        } else if (strchr(c->marks[q], digit) != NULL) {
+        } else if (strchr(c->m->queue[q].marks, digit) != NULL) {
             n += take_ids(c, q, p, room - (int64_t)n, now, out + n, head);
             if (model_jobs(c->m, q, JOB_WAITING, p, row) > 0)
                 kept[marks++] = digit;
@@ -294,6 +299,16 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     c->n++;
 }
 
+static void bury_one(struct claims *c, int q, const struct candidate *k)
+{
+    struct model_job *j = k->job;
+    char *outcome = model_outcome("dead", 0, MODEL_MS(c->m), j->starts, k->text, "");
+
+    if (k->is_granted)
+        waiters_unpark(c->m, j, false);
+    c->has_caused |= model_bury(c->m, j, outcome, 10000) == q;
+}
+
 /* Returns how many jobs were parked. */
 static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int64_t most)
 {
@@ -314,20 +329,11 @@ static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int
             k->job = model_new_job(c->m, number + 2 * (int64_t)i, q, k->raw->member);
         }
         if (k->is_dead)
-            continue;
-        if (passes(c, k, number + 2 * (int64_t)i + 1))
+            bury_one(c, q, k);
+        else if (passes(c, k, number + 2 * (int64_t)i + 1))
             claim_one(c, k, number + 2 * (int64_t)i + 1);
         else
             parked++;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (!cand[i].is_dead || cand[i].is_left)
-            continue;
-        if (cand[i].is_granted)
-            waiters_unpark(c->m, cand[i].job, false);
-        model_bury(c->m, cand[i].job,
-                   model_outcome("dead", 0, MODEL_MS(c->m), cand[i].job->starts, cand[i].text, ""),
-                   10000);
     }
     return parked;
 }
@@ -337,8 +343,10 @@ static int take(struct claims *c, const struct model_want *w, struct candidate *
                 int64_t most, int64_t *head)
 {
     size_t picked = examine(c, w, cand, n);
-    int parked = commit(c, w->queue, cand, picked, most);
+    int parked;
 
+    c->has_caused = false;
+    parked = commit(c, w->queue, cand, picked, most);
     for (size_t i = 0; i < n; i++)
         if (i >= picked || cand[i].is_left)
             *head = least(*head, cand[i].raw != NULL ? MODEL_MS(c->m) : cand[i].due);
@@ -351,8 +359,7 @@ static void remember(struct claims *c, int q, const char *marks, int64_t head)
     bool had = queue->has_head;
     int64_t was = queue->head;
 
-    if (strcmp(marks, c->marks[q]) != 0)
-        (void)snprintf(queue->marks, sizeof(queue->marks), "%s", marks);
+    (void)snprintf(queue->marks, sizeof(queue->marks), "%s", marks);
     if (head == NEVER) {
         if (had)
             queue->has_head = false;
@@ -374,7 +381,7 @@ static void claim_solo(struct claims *c, const struct model_want *w, int64_t roo
     struct candidate solo;
     bool has_mark = false;
 
-    if (strchr(c->marks[w->queue], 's') == NULL)
+    if (strchr(c->m->queue[w->queue].marks, 's') == NULL)
         return;
     if (take_solo(c, w->queue, room, &solo, head, &has_mark)) {
         int parked = take(c, w, &solo, 1, c->n + 1, head);
@@ -394,7 +401,7 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
     size_t n = waiters_granted(c->m, w->queue, row), taken = 0, open = 0;
     bool is_left = false, is_solo = false;
 
-    if (strchr(c->marks[w->queue], 'g') == NULL)
+    if (strchr(c->m->queue[w->queue].marks, 'g') == NULL)
         return;
     for (size_t i = 0; i < n && (int64_t)i <= room; i++) {
         int closed = waiters_closed(c->m, &row[i]->spot);
@@ -435,35 +442,49 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
         waiters_disarm(c->m, "granted", c->m->queue[w->queue].name);
 }
 
+/* One look at the due jobs of a queue, at most `left` of them. Returns whether another look may
+ * find more: some were parked, or one that died told its own queue of it. */
+static bool look(struct claims *c, const struct model_want *w, int64_t left, int64_t most,
+                 int64_t *head, char *marks)
+{
+    struct candidate *cand = mem_new((c->m->jobs + RAWS_A_STEP + 1) * sizeof(*cand));
+    size_t n;
+    int parked = 0;
+
+    *head = NEVER;
+    c->has_caused = false;
+    n = gather(c, w->queue, left, cand, head, marks);
+    if (n > 0)
+        parked = take(c, w, cand, n, most, head);
+    c->parked += parked;
+    free(cand);
+    return parked > 0 || c->has_caused;
+}
+
 /* Claim due jobs. If some are parked, those behind them are tried, too, within bounds. */
 static void claim_due(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                       char *marks)
 {
-    struct candidate *cand = mem_new((c->m->jobs + RAWS_A_STEP + 1) * sizeof(*cand));
+    struct candidate none[1];
     int64_t most = c->n + room, window = 0;
     bool is_bounded = true;
 
     for (int i = 0; i < LOOK_ROUNDS && is_bounded; i++) {
-        int64_t left = c->bytes > 0 ? most - c->n : 0, wide;
-        int parked = 0;
-        size_t n;
+        int64_t left = c->bytes > 0 ? most - c->n : 0;
 
         if (c->parked >= PARKED_MAX && i > 0)
             break;
         if (c->parked >= PARKED_MAX)
             left = least(left, FEW);
-        wide = left > window ? left : window;
-
-        *head = NEVER;
-        n = gather(c, w->queue, left > 0 ? wide : 0, cand, head, marks);
-        if (n > 0)
-            parked = take(c, w, cand, n, most, head);
-        is_bounded = parked > 0;
-        c->parked += parked;
+        is_bounded = look(c, w, left > 0 && left < window ? window : left, most, head, marks);
         window = LOOK_WINDOW;
     }
+    if (is_bounded && c->has_caused) {
+        *head = NEVER;
+        (void)gather(c, w->queue, 0, none, head, marks);
+        return;
+    }
     c->is_more |= is_bounded && *head <= MODEL_MS(c->m);
-    free(cand);
 }
 
 /* Returns the head for the reply. */
@@ -478,7 +499,7 @@ static int64_t claim_queue(struct claims *c, const struct model_want *w)
     if (paused >= 0)
         return paused == 0 ? -1 : paused;
     c->m->queue[w->queue].is_paused = false;
-    if (strchr(c->marks[w->queue], 'a') != NULL)
+    if (strchr(c->m->queue[w->queue].marks, 'a') != NULL)
         (void)strcpy(marks, "a");
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         int64_t room = c->bytes > 0 && !c->has_solo ? most - c->n : 0, first = NEVER;
@@ -495,14 +516,15 @@ static int64_t claim_queue(struct claims *c, const struct model_want *w)
 
 static bool has_due_suspect(struct claims *c, const struct model_want *w)
 {
+    const char *marks = c->m->queue[w->queue].marks;
     struct model_job *row[MODEL_JOBS];
 
     if (c->step->held > 0 || w->room <= 0)
         return false;
-    if (strchr(c->marks[w->queue], 's') != NULL &&
-        model_jobs(c->m, w->queue, JOB_WAITING, 10, row) > 0 && row[0]->score <= MODEL_MS(c->m))
+    if (strchr(marks, 's') != NULL && model_jobs(c->m, w->queue, JOB_WAITING, 10, row) > 0 &&
+        row[0]->score <= MODEL_MS(c->m))
         return true;
-    return strchr(c->marks[w->queue], 'g') != NULL && waiters_granted(c->m, w->queue, row) > 0 &&
+    return strchr(marks, 'g') != NULL && waiters_granted(c->m, w->queue, row) > 0 &&
            model_is_solo(row[0]);
 }
 
@@ -534,16 +556,42 @@ static void rejoin_all(struct claims *c)
         waiters_settle_again(c->m);
 }
 
+/* Does nothing seem to be in this queue that could be claimed now? Then the step does not look into
+ * it, also if the death of a job in another queue adds a job to it meanwhile. */
+static bool is_idle(struct claims *c, size_t at)
+{
+    const struct model_want *w = &c->step->want[at];
+    const struct model_queue *queue = &c->m->queue[w->queue];
+    struct model_job *row[MODEL_JOBS];
+    struct model_raw *raw[MODEL_RAWS];
+    int64_t until = MODEL_MS(c->m) + c->step->ahead;
+    size_t n;
+
+    for (size_t i = 0; i < at; i++)
+        if (c->step->want[i].queue == w->queue)
+            return false;
+    if (queue->marks[0] != '\0' || queue->is_paused || queue->is_head_read ||
+        (queue->has_head && queue->head <= until && w->room > 0) ||
+        model_raws(c->m, w->queue, raw) > 0)
+        return false;
+    n = model_jobs(c->m, w->queue, JOB_WAITING, 5, row);
+    return queue->has_head ? n > 0 && row[0]->score == queue->head : n == 0;
+}
+
 static void claim_all(struct claims *c, struct buf *heads)
 {
     int64_t head[16];
     bool told[16] = {false};
 
     rejoin_all(c);
-    for (int q = 0; q < MODEL_QUEUES; q++)
-        memcpy(c->marks[q], c->m->queue[q].marks, sizeof(c->marks[q]));
+    for (size_t i = 0; i < c->step->wants; i++) {
+        const struct model_queue *queue = &c->m->queue[c->step->want[i].queue];
+
+        told[i] = is_idle(c, i);
+        head[i] = queue->has_head ? queue->head : -1;
+    }
     for (size_t i = 0; i < c->step->wants; i++)
-        if (has_due_suspect(c, &c->step->want[i])) {
+        if (!told[i] && has_due_suspect(c, &c->step->want[i])) {
             head[i] = claim_want(c, &c->step->want[i]);
             told[i] = true;
         }

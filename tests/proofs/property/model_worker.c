@@ -443,7 +443,7 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
                    (long long)victim, (long long)j->crashes);
     model_fail(m, j, victim, 0, why);
     if (j->crashes >= crashes) {
-        model_bury(m, j, model_outcome("dead", 0, now, j->starts, text, ""), dead_max);
+        (void)model_bury(m, j, model_outcome("dead", 0, now, j->starts, text, ""), dead_max);
         return;
     }
     model_set(&j->error, model_outcome("failed", 0, now, j->starts, text, ""));
@@ -520,7 +520,7 @@ static int64_t bury_never(struct model *m, int q)
         (void)snprintf(text, sizeof(text), "its score %.17g is not finite or after the year 5000",
                        row[i]->score);
         row[i]->is_there = false;
-        model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, text, ""), 10000);
+        (void)model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, text, ""), 10000);
         buried++;
     }
     return buried;

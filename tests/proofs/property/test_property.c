@@ -271,7 +271,8 @@ static void test_judge(void **state)
                                   .t = MODEL_NONE,
                                   .x = MODEL_NONE,
                                   .k = MODEL_NONE,
-                                  .unique_for = MODEL_NONE};
+                                  .unique_for = MODEL_NONE,
+                                  .chain = MODEL_NO_CHAIN};
 
         start(&s);
         args_clear(&fx.args);

@@ -1,0 +1,184 @@
+/*
+ * Chains in the model: what the end of a job causes (src/lua/core/chain.lua); and the import, which
+ * has options of its own for it.
+ */
+#include "model_gates.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- records, later_show */
+
+/* The queues of `then` with commas between them. */
+static void put_thens(const struct model_chain *chain, struct buf *out)
+{
+    for (int i = 0; i < chain->thens; i++)
+        buf_printf(out, "%s%s", i > 0 ? "," : "", model_queue_name(chain->then[i]));
+}
+
+/* Percent-encoding: a header has no spaces in its values. */
+static void put_encoded(const char *text, struct buf *out)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
+        if (*c < 128 && (isalnum(*c) || strchr("._~-", *c) != NULL))
+            buf_printf(out, "%c", *c);
+        else
+            buf_printf(out, "%%%02X", *c);
+}
+
+void model_record_chain(const struct model_job *j, struct buf *out)
+{
+    const struct model_chain *chain = &j->chain;
+
+    if (chain->thens > 0)
+        buf_puts(out, " n=");
+    put_thens(chain, out);
+    if (chain->on_dead >= 0)
+        buf_printf(out, " d=%s", model_queue_name(chain->on_dead));
+    if (chain->parent[0] != '\0')
+        buf_printf(out, " p=%s", chain->parent);
+    if (chain->reason[0] != '\0')
+        buf_puts(out, " m=");
+    put_encoded(chain->reason, out);
+}
+
+static void put_text(struct buf *out, const char *name, const char *text)
+{
+    if (text[0] == '\0')
+        return;
+    out_text(out, name);
+    out_text(out, text);
+}
+
+void model_show_chain(const struct model *m, const struct model_job *j, struct buf *out)
+{
+    const struct model_chain *chain = &j->chain;
+    struct buf thens = BUF_INIT;
+
+    put_thens(chain, &thens);
+    put_text(out, "then", buf_str(&thens));
+    put_text(out, "on_dead", chain->on_dead >= 0 ? m->queue[chain->on_dead].name : "");
+    put_text(out, "parent", chain->parent);
+    put_text(out, "reason", chain->reason);
+    buf_done(&thens);
+}
+
+/* ---- what follows */
+
+/* Its id is made of the time in ms, not in us. */
+static int64_t tick_ms(struct model *m)
+{
+    int64_t first = 1000 * MODEL_MS(m);
+
+    m->clock = m->clock >= first ? m->clock + 1 : first;
+    return m->clock;
+}
+
+/* Due now, with the key, priority and trace of the job that causes it; no option else. */
+static void add_caused(struct model *m, const struct model_job *by, int q,
+                       const struct model_chain *chain, struct bytes payload)
+{
+    struct model_job *j = model_new_job(m, tick_ms(m), q, payload);
+
+    j->priority = by->priority;
+    j->key = by->key;
+    j->trace = by->trace;
+    j->chain = *chain;
+    memcpy(j->chain.parent, by->id, sizeof(by->id));
+    model_enqueue(m, j, MODEL_MS(m));
+}
+
+void model_follow(struct model *m, const struct model_job *j, const struct bytes *result)
+{
+    struct model_chain chain = MODEL_NO_CHAIN;
+
+    if (j->chain.thens == 0)
+        return;
+    chain.thens = j->chain.thens - 1;
+    memcpy(chain.then, j->chain.then + 1, (size_t)chain.thens * sizeof(chain.then[0]));
+    chain.on_dead = j->chain.on_dead;
+    add_caused(m, j, j->chain.then[0], &chain, result != NULL ? *result : j->payload);
+}
+
+void model_reason(struct model_chain *chain, const char *text)
+{
+    char *line = model_line(text);
+
+    (void)snprintf(chain->reason, sizeof(chain->reason), "%s", line);
+    free(line);
+}
+
+int model_tell_death(struct model *m, const struct model_job *j, const char *why)
+{
+    struct model_chain chain = MODEL_NO_CHAIN;
+
+    if (j->chain.on_dead < 0)
+        return -1;
+    model_reason(&chain, why);
+    add_caused(m, j, j->chain.on_dead, &chain, j->payload);
+    return j->chain.on_dead;
+}
+
+/* ---- import */
+
+/* Some jobs have to be alone in their call. Returns the code of a refusal, or NULL. */
+static const char *refused_import(struct model *m, int q, size_t n, const struct model_import *row)
+{
+    const char *refusal = NULL;
+
+    for (size_t i = 0; refusal == NULL && i < n; i++)
+        refusal = model_refusal(m, q, &row[i].o, row[i].payload.n);
+    for (size_t i = 0; refusal == NULL && n > 1 && i < n; i++)
+        if (row[i].o.token != NULL || row[i].o.unique != NULL || row[i].dead != NULL)
+            refusal = "ELATER_OPTION";
+    return refusal;
+}
+
+/* A job that is dead already: it takes no unique key, and nobody is told of it. */
+static void import_dead(struct model *m, int q, const struct model_import *row)
+{
+    struct model_job *j = model_insert(m, model_tick(m, 1, 0), q, &row->o, row->payload);
+    int64_t died_ms = row->died_ms < MODEL_MS(m) ? row->died_ms : MODEL_MS(m);
+
+    j->state = JOB_DEAD;
+    j->score = died_ms;
+    j->has_tries = true;
+    j->starts = row->starts;
+    j->attempts = row->attempts;
+    j->crashes = row->crashes;
+    j->tries_due = row->o.due;
+    model_set(&j->error, model_outcome("dead", 65, died_ms, row->starts, row->dead, "out"));
+    m->queue[q].is_known = true;
+}
+
+static void import_many(struct model *m, int q, size_t n, const struct model_import *row)
+{
+    int64_t number = model_tick(m, (int64_t)n, 0);
+
+    for (size_t i = 0; i < n; i++)
+        model_enqueue(m, model_insert(m, number + (int64_t)i, q, &row[i].o, row[i].payload),
+                      row[i].o.due);
+}
+
+void model_import(struct model *m, int q, size_t n, const struct model_import *row, struct buf *out)
+{
+    const char *refusal = refused_import(m, q, n, row);
+    struct model_added added = {.word = "added"};
+
+    if (refusal == NULL && n > 1)
+        import_many(m, q, n, row);
+    else if (refusal == NULL && row[0].dead != NULL)
+        import_dead(m, q, &row[0]);
+    else if (refusal == NULL)
+        refusal = model_add_one(m, q, &row[0].o, row[0].payload, &added);
+    if (refusal != NULL) {
+        out_refusal(out, refusal);
+        return;
+    }
+    buf_puts(out, "[ ");
+    out_int(out, (int64_t)n);
+    out_text(out, added.word);
+    buf_puts(out, "] ");
+}
