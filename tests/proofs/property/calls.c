@@ -69,7 +69,7 @@ static void options(struct maker *k, struct model_options *o, bool with_token)
         arg(k, o->token = PICK(k, tokens));
     }
     gate_options(k, o, with_token);
-    chain_options(k, o, k->m->is_crowded ? 10 : 25);
+    chain_options(k, o, k->m->is_chained ? 60 : k->m->is_crowded ? 10 : 25);
 }
 
 static void make_add(struct maker *k)
@@ -550,9 +550,9 @@ static void move_time(struct maker *k)
                                       2000000, 120000000, 7200000000, 90000000000};
     static const int64_t gated_us[] = {1, 1, 5000, 100000, 700000, 2000000, 2000000, 40000000};
     static const int64_t crowded_us[] = {1, 1, 1, 5000, 100000, 300000, 700000, 2000000};
-    int64_t most = (k->m->is_crowded || k->m->is_plain) && percent(k, 99) ? PICK(k, crowded_us)
-                   : k->m->is_gated && percent(k, 98)                     ? PICK(k, gated_us)
-                                                                          : PICK(k, most_us);
+    int64_t most = (k->m->is_crowded || k->m->is_plain) && percent(k, 99)   ? PICK(k, crowded_us)
+                   : (k->m->is_gated || k->m->is_chained) && percent(k, 98) ? PICK(k, gated_us)
+                                                                            : PICK(k, most_us);
     int64_t us = (int64_t)(rnd_next(&k->rnd) % (uint64_t)most);
 
     model_set_time(k->m, k->m->now_us + (percent(k, 2) ? -(us % 5000000) : us));
@@ -582,6 +582,13 @@ static void (*const PLAIN[])(struct maker *k) = {
     make_step, make_step, make_step,     make_step,     make_step,      make_step,     make_step,
     make_step, make_step, make_cancel,   make_await,    make_reconcile, make_reap};
 
+/* The same for chains: jobs end and die, and the next ones meet limits and gates of their queues.
+ */
+static void (*const CHAINED[])(struct maker *k) = {
+    make_add,      make_add,    make_add,  make_add,         make_add_many, make_import, make_step,
+    make_step,     make_step,   make_step, make_step,        make_step,     make_step,   make_step,
+    make_register, make_cancel, make_reap, make_queue_gates, make_retry};
+
 static int weight_of(const struct model *m, size_t i)
 {
     return m->is_crowded ? MAKERS[i].crowded : m->is_gated ? MAKERS[i].gated : MAKERS[i].weight;
@@ -596,8 +603,8 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
         all += weight_of(m, i);
     move_time(&k);
     /* Jobs need a worker to claim them, and gates need definitions. */
-    if ((m->is_gated || m->is_plain) && strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 &&
-        percent(&k, 50)) {
+    if ((m->is_gated || m->is_plain || m->is_chained) &&
+        strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 && percent(&k, 50)) {
         make_register(&k);
         return;
     }
@@ -607,6 +614,10 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
     }
     if (m->is_plain && percent(&k, 90)) {
         PICK(&k, PLAIN)(&k);
+        return;
+    }
+    if (m->is_chained && percent(&k, 75)) {
+        PICK(&k, CHAINED)(&k);
         return;
     }
     at = below(&k, all);

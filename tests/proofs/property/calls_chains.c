@@ -85,7 +85,7 @@ void chain_options(struct maker *k, struct model_options *o, int share)
 
 struct bytes chain_payload(struct maker *k, const struct model_options *o, struct bytes other)
 {
-    if ((o->chain.thens == 0 && o->chain.on_dead < 0) || !percent(k, 20))
+    if ((o->chain.thens == 0 && o->chain.on_dead < 0) || !percent(k, k->m->is_chained ? 40 : 20))
         return other;
     return large(below(k, 10), percent(k, 50) ? MODEL_BIG + 1 : 20000);
 }

@@ -33,16 +33,16 @@ void gate_options(struct maker *k, struct model_options *o, bool with_unique)
     static const char *const names[] = {"lock", "sem", "rate"};
     static const char *const modes[] = {"drop", "replace", "move"};
     static const char *const keys[] = {"u1", "u1", "u2", "u:3"};
-    int share = k->m->is_gated ? 25 : 2;
+    int share = k->m->is_gated ? 25 : k->m->is_chained ? 10 : 2;
 
     for (int i = 0; i < MODEL_KINDS; i++)
         if (percent(k, k->m->is_gated && i != KIND_RATE ? (k->m->is_crowded ? 60 : 45) : share)) {
             name(k, names[i]);
             arg(k, o->gate[i] = template_of_kind(k, i));
         }
-    if (percent(k, !with_unique ? 1 : k->m->is_crowded ? 5 : share)) {
+    if (percent(k, !with_unique ? 1 : k->m->is_crowded ? 5 : k->m->is_chained ? 45 : share)) {
         name(k, "unique");
-        arg(k, o->unique = PICK(k, keys));
+        arg(k, o->unique = k->m->is_chained && percent(k, 70) ? "u1" : PICK(k, keys));
     }
     if (percent(k, o->unique != NULL ? 70 : 1)) {
         name(k, "unique_mode");
@@ -265,7 +265,9 @@ void make_queue_gates(struct maker *k)
     for (int i = 0; i < MODEL_KINDS; i++) {
         was |= queue->gates[i][0] != '\0';
         (void)snprintf(queue->gates[i], sizeof(queue->gates[i]), "%s",
-                       percent(k, 25) ? template_of_kind(k, i) : "");
+                       !percent(k, 25)                      ? ""
+                       : k->m->is_chained && percent(k, 60) ? "user:{key}"
+                                                            : template_of_kind(k, i));
         is |= queue->gates[i][0] != '\0';
         if (queue->gates[i][0] != '\0')
             buf_printf(&text, "%s%s=%s", text.len > 0 ? " " : "", kinds[i], queue->gates[i]);

@@ -41,7 +41,7 @@ static void config_args(struct maker *k, struct model_entry *e)
     char key[64];
 
     e->max_payload = percent(k, 20) ? 1500 + any(k, 1000000) : MODEL_NONE;
-    e->limited_queue = percent(k, 20) ? below(k, MODEL_QUEUES) : -1;
+    e->limited_queue = percent(k, k->m->is_chained ? 50 : 20) ? below(k, MODEL_QUEUES) : -1;
     number(k, (e->max_payload != MODEL_NONE) + (e->limited_queue >= 0));
     if (e->max_payload != MODEL_NONE) {
         arg(k, "max_payload");

@@ -142,6 +142,7 @@ struct model {
     bool is_gated;   /* most calls are about gates */
     bool is_crowded; /* and many jobs want the same few gates */
     bool is_plain;   /* most jobs have no options, and there are many */
+    bool is_chained; /* most jobs cause others */
     struct model_queue queue[MODEL_QUEUES];
     struct model_job job[MODEL_JOBS];
     size_t jobs;
@@ -306,6 +307,14 @@ struct model_import {
     int64_t starts, attempts, crashes;
 };
 
+/* What the calls of this process have added, so that a test sees that chains were met. */
+struct chain_counts {
+    uint64_t followed, told; /* jobs that follow one; that are told of a death */
+    uint64_t large;          /* of both: with a payload that was passed on in a key of its own */
+    uint64_t at_once;        /* deaths told of jobs that were caused in the same ms */
+};
+
+const struct chain_counts *chain_counts(void);
 void model_import(struct model *m, int q, size_t n, const struct model_import *row,
                   struct buf *out);
 /* The job is done: add the next one of its chain. result: its payload; NULL: that of the job. */

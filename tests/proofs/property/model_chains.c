@@ -67,6 +67,13 @@ void model_show_chain(const struct model *m, const struct model_job *j, struct b
 
 /* ---- what follows */
 
+static struct chain_counts counts;
+
+const struct chain_counts *chain_counts(void)
+{
+    return &counts;
+}
+
 /* Its id is made of the time in ms, not in us. */
 static int64_t tick_ms(struct model *m)
 {
@@ -99,6 +106,8 @@ void model_follow(struct model *m, const struct model_job *j, const struct bytes
     chain.thens = j->chain.thens - 1;
     memcpy(chain.then, j->chain.then + 1, (size_t)chain.thens * sizeof(chain.then[0]));
     chain.on_dead = j->chain.on_dead;
+    counts.followed++;
+    counts.large += result == NULL && j->payload.n > MODEL_BIG;
     add_caused(m, j, j->chain.then[0], &chain, result != NULL ? *result : j->payload);
 }
 
@@ -117,6 +126,9 @@ int model_tell_death(struct model *m, const struct model_job *j, const char *why
     if (j->chain.on_dead < 0)
         return -1;
     model_reason(&chain, why);
+    counts.told++;
+    counts.large += j->payload.n > MODEL_BIG;
+    counts.at_once += j->chain.parent[0] != '\0' && j->added_ms == MODEL_MS(m);
     add_caused(m, j, j->chain.on_dead, &chain, j->payload);
     return j->chain.on_dead;
 }

@@ -26,7 +26,7 @@
 #include "short.h"
 
 #define LENGTH_MAX 50
-#define CROWDED 3 /* crowded sequences are so many times longer */
+#define LONGER 3 /* crowded and chained sequences are so many times longer */
 #define START_US INT64_C(1767225600000000)
 
 static struct {
@@ -42,7 +42,7 @@ static struct {
 struct sequence {
     uint64_t seed;
     int n;
-    bool left_out[LENGTH_MAX * CROWDED];
+    bool left_out[LENGTH_MAX * LONGER];
 };
 
 /* What was wrong. Only the last, shortest run prints it. */
@@ -111,10 +111,14 @@ static bool run_call(uint64_t seed, int i, bool print, struct finding *v)
     return compare(v, i, "a promise");
 }
 
-/* Crowded sequences are longer, since waiters need time. */
 static bool is_crowded(uint64_t seed)
 {
     return seed % 8 == 0;
+}
+
+static bool is_chained(uint64_t seed)
+{
+    return seed % 8 == 5;
 }
 
 static void start(const struct sequence *s)
@@ -128,6 +132,7 @@ static void start(const struct sequence *s)
     fx.model->is_gated = s->seed % 2 == 0;
     fx.model->is_crowded = is_crowded(s->seed);
     fx.model->is_plain = s->seed % 4 == 3;
+    fx.model->is_chained = is_chained(s->seed);
 }
 
 /* v->call is -1 if all was right. */
@@ -233,7 +238,8 @@ static void test_sequences(void **state)
 
         if (i > 0 && i % 5000 == 0)
             (void)printf("%ld sequences\n", i);
-        s.n *= is_crowded(s.seed) ? CROWDED : 1;
+        /* Waiters and chains need time. */
+        s.n *= is_crowded(s.seed) || is_chained(s.seed) ? LONGER : 1;
         run(&s, false, &v);
         failed_at = v.call;
         finding_done(&v);
@@ -244,8 +250,15 @@ static void test_sequences(void **state)
     }
     (void)printf("%ld sequences from seed %llu, %llu calls, no difference\n", fx.sequences,
                  (unsigned long long)fx.seed, (unsigned long long)fx.calls);
-    if (fx.sequences >= 100 && fx.length == LENGTH_MAX)
+    (void)printf(
+        "chains: %llu jobs followed, %llu deaths told (%llu at once), %llu payloads\n",
+        (unsigned long long)chain_counts()->followed, (unsigned long long)chain_counts()->told,
+        (unsigned long long)chain_counts()->at_once, (unsigned long long)chain_counts()->large);
+    if (fx.sequences >= 100 && fx.length == LENGTH_MAX) {
         assert_true(short_counts()->claims > 0 && short_counts()->ends > short_counts()->refused);
+        assert_true(chain_counts()->followed > 0 && chain_counts()->large > 0 &&
+                    chain_counts()->told > 0);
+    }
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
                  (unsigned long long)short_counts()->ends,
