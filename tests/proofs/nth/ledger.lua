@@ -5,6 +5,39 @@ function nth.found(kind, text)
   table.insert(nth.findings, {kind, text})
 end
 
+-- ---- chains
+
+-- The end of this job causes another one, in this queue, which has to run (in m.killer: to die).
+local function add_caused(m, tag, queue, chain)
+  local caused = string.match(tag, '^[^+]+') .. '+' .. queue
+  if m.fate[caused] then
+    error({err = 'ERR the stage has two jobs ' .. caused})
+  end
+  m.fate[caused], m.chain[caused] = queue == m.killer and 'dead' or 'run', chain
+end
+
+-- This result of a job was accepted, perhaps earlier. Only one that is done is followed, once.
+function nth.go_on(m, tag, verb)
+  local chain = m.chain[tag]
+  local queue = chain and not chain.is_followed and (verb == 'done' or verb == 'result') and chain.thens[1]
+  if queue then
+    chain.is_followed = true
+    add_caused(m, tag, queue, {thens = {unpack(chain.thens, 2)}, on_dead = chain.on_dead})
+  end
+end
+
+-- Jobs that are among the dead now and were not before have told of it.
+function nth.note_deaths(m)
+  local where = next(m.chain) and nth.whereabouts(m) or {}
+  for tag, at in pairs(where) do
+    local chain = m.chain[tag]
+    if chain and chain.on_dead and not chain.is_told and string.match(at[2], '^dead:') then
+      chain.is_told = true
+      add_caused(m, tag, chain.on_dead)
+    end
+  end
+end
+
 -- ---- claims
 
 -- A worker learnt of one start.
@@ -12,6 +45,9 @@ local function take_claim(m, epoch, id, start, record)
   local tag = m.tag[id] or nth.tag_by_record(id, record) or id
   local number = id .. ' ' .. tostring(start)
   m.tag[id] = tag
+  if not m.fate[tag] then
+    nth.note_deaths(m)
+  end
   if m.started[number] then
     nth.found('twice', tag .. ': start ' .. tostring(start) .. ' is handed out a second time')
   end
@@ -53,9 +89,10 @@ function nth.end_result(m, epoch, r)
     return
   end
   m.held[epoch][r[1]] = nil
+  nth.go_on(m, held.tag, r[3])
   if m.fate[held.tag] == 'any' then
     return
-  elseif r[3] == 'done' then
+  elseif r[3] == 'done' or r[3] == 'result' then
     m.ended[held.tag] = (m.ended[held.tag] or 0) + 1
   elseif r[3] == 'dead' then
     m.fate[held.tag] = 'dead'
@@ -131,13 +168,17 @@ function nth.whereabouts(m)
 end
 
 -- Each record is in one set, and each member has a record. Exceptions: what the stage has
--- otherwise.
+-- otherwise. An end causes one job.
 function nth.judge_sets(m, before)
-  local where, records = sets_by_id(), {}
+  local where, records, ids = sets_by_id(), {}, {}
   local all = nth.redis('HGETALL', 'jobs')
   for i = 1, #all, 2 do
     local id, tag = all[i], m.tag[all[i]] or nth.tag_by_record(all[i], all[i + 1])
     records[id] = true
+    if tag and string.find(tag, '+', 1, true) and ids[tag] then
+      nth.found('twice', tag .. ' is there as ' .. ids[tag] .. ' and as ' .. id)
+    end
+    ids[tag or id] = id
     if not where[id] then
       nth.found('no-place', (tag or id) .. ' is in no set')
     elseif #where[id] > 1 then

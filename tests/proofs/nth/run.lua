@@ -10,6 +10,7 @@ local function build(stage)
   nth.now_us = nth.start_us
   local m = nth.new_model()
   nth.stages[stage](m)
+  nth.note_deaths(m)
   m.now_us = nth.now_us
   local known = nth.fsck()
   local all = nth.save()
@@ -60,6 +61,7 @@ local function judge(m, kept, s, before, reply, why)
     nth.judge_unchanged(before, 'error-wrote')
   end
   s.after(m, reply, why)
+  nth.note_deaths(m)
   nth.judge_sets(m, ids)
   nth.judge_running(m)
   nth.judge_gates(m)
@@ -75,6 +77,7 @@ local function judge(m, kept, s, before, reply, why)
   if not ok then
     nth.found('stuck', 'the drain: ' .. text_of(type(bad) == 'table' and bad.err or bad))
   end
+  nth.note_deaths(m)
   nth.judge_end(m, kept.known_end or {})
   nth.judge_fsck(kept.known, 'fsck-end')
   return n

@@ -282,7 +282,7 @@ function nth.stages.life(m)
   nth.add(m, 'door1', 'gate', 'lock', 'door')
   nth.add(m, 'smtp1', 'gate', 'sem', 'smtp')
   running(m, 'W1', 'w1a', 'mail')
-  running(m, 'W1', 'w1b', 'mail')
+  running(m, 'W1', 'w1b', 'mail', 'then', 'sms')
   running(m, 'W1', 'w1lock', 'gate', 'lock', 'w1')
   running(m, 'W1', 'w1uniq', 'uniq', 'unique', 'w1')
   running(m, 'W1', 'w1sem', 'gate', 'sem', 'two')
@@ -306,6 +306,45 @@ function nth.stages.life(m)
   nth.must('later_pause', 'sms', 'by', 'me')
   nth.redis('HSET', 'unserved', 'mail', '1767225600000')
   nth.must('later_v1_note', 'stray-key', 'x')
+  nth.pass(10)
+end
+
+-- Jobs with chains in every state, and a worker that died with some.
+function nth.stages.chains(m)
+  workers(m)
+  running(m, 'W1', 'plain', 'mail')
+  running(m, 'W1', 'three', 'mail', 'then', 'sms', 'then', 'gate')
+  running(m, 'W1', 'two', 'mail', 'then', 'sms', 'key', 'k', 'priority', '3', 'trace', 't')
+  running(m, 'W1', 'res', 'mail', 'then', 'sms', 'on_dead', 'keyed')
+  running(m, 'W1', 'large', 'mail', 'then', 'sms', 'then', 'gate', 'BIG')
+  running(m, 'W1', 'large2', 'mail', 'then', 'sms', 'BIG')
+  running(m, 'W1', 'large3', 'mail', 'then', 'uniq', 'on_dead', 'sms', 'BIG')
+  running(m, 'W1', 'lock', 'gate', 'lock', 'door', 'then', 'sms')
+  running(m, 'W1', 'uniq', 'uniq', 'unique', 'u', 'then', 'sms')
+  running(m, 'W1', 'fails', 'mail', 'then', 'sms', 'on_dead', 'keyed')
+  running(m, 'W1', 'fails2', 'mail', 'on_dead', 'keyed', 'BIG')
+  running(m, 'W1', 'stop', 'mail', 'then', 'sms')
+  nth.must('later_cancel', m.name.stop)
+  m.fate.stop = 'any'
+  running(m, 'W1', 'dead', 'aside', 'then', 'sms', 'on_dead', 'keyed', 'BIG')
+  settle(m, 'W1', 'dead', 'dead', 100)
+  nth.worker(m, 'V')
+  running(m, 'V', 'vthen', 'mail', 'then', 'sms')
+  for _, tag in ipairs({'vpoison', 'vpoison2'}) do
+    running(m, 'V', tag, 'mail', 'on_dead', 'keyed', tag == 'vpoison2' and 'BIG' or nil)
+    nth.redis('HSET', 'tries', m.name[tag], '1 1 4 ' .. string.format('%.0f', nth.now_ms()))
+    m.fate[tag] = 'dead'
+  end
+  m.victims = {m.name.V}
+  table.remove(m.live)
+  nth.add(m, 'door1', 'gate', 'lock', 'door', 'then', 'uniq')
+  claim(m, 'W1', 'gate')
+  nth.add(m, 'wait', 'mail', 'then', 'sms', 'on_dead', 'keyed')
+  nth.add(m, 'wait2', 'mail', 'then', 'sms', 'BIG')
+  for _, tag in ipairs({'late', 'late2'}) do
+    nth.add(m, tag, 'mail', 'expire', '1ms', 'on_dead', 'mail', 'priority', '3', tag == 'late2' and 'BIG' or nil)
+    m.fate[tag] = 'dead'
+  end
   nth.pass(10)
 end
 

@@ -1,11 +1,13 @@
 -- Scenarios: steps, with results of every verb and claims of every kind.
 
--- spec: results {tag, verb, amount}*, short {queue, tag...}*, queues, ahead, room
+-- spec: results {tag, verb, amount, tail}* (BIG: a large one), short {queue, tag...}*, queues, ahead, room, is_second
+-- (the same step was made before, and its reply was lost; without claims)
 function nth.step_scenario(name, stage, spec)
   local function results_of(m)
     local out, epoch = {}, m.name[spec.worker or 'W1']
     for i, r in ipairs(spec.results or {}) do
-      out[i] = {m.name[r[1]], m.held[epoch][m.name[r[1]]].start, r[2], 'mail', r[3] or 0}
+      out[i] = {m.name[r[1]], m.held[epoch][m.name[r[1]]].start, r[2], 'mail', r[3] or 0,
+                r[4] == 'BIG' and r[1] .. '|' .. string.rep('y', 20000) or r[4]}
     end
     return out
   end
@@ -41,27 +43,38 @@ function nth.step_scenario(name, stage, spec)
     end
     return out
   end
-  nth.scenario{name = name, stage = stage, worker = spec.worker or 'W1', prepare = spec.prepare,
-    call = function(m)
-      local epoch = m.name[spec.worker or 'W1']
-      local ending = 0
-      for _, r in ipairs(spec.results or {}) do
-        ending = ending + (r[2] ~= 'progress' and 1 or 0)
+  local function keep_sent(m)
+    for _, list in ipairs({results_of(m), short_of(m)}) do
+      for _, r in ipairs(list) do
+        m.sent[r[1]] = r
       end
-      local held = nth.count(m.held[epoch]) - ending - #short_of(m)
-      return nth.step_args(m, epoch, held, results_of(m), spec.queues or nth.QUEUES, more(m), spec.room)
-    end,
+    end
+  end
+  local function call(m)
+    local epoch = m.name[spec.worker or 'W1']
+    local ending = 0
+    for _, r in ipairs(spec.results or {}) do
+      ending = ending + (r[2] ~= 'progress' and 1 or 0)
+    end
+    local held = nth.count(m.held[epoch]) - ending - #short_of(m)
+    return nth.step_args(m, epoch, held, results_of(m), spec.queues or nth.QUEUES, more(m), spec.room)
+  end
+  local function lose_first(m)
+    nth.must(unpack(call(m)))
+    keep_sent(m)
+    for id, r in pairs(m.sent) do
+      nth.go_on(m, m.tag[id], r[3])
+    end
+  end
+  nth.scenario{name = name, stage = stage, worker = spec.worker or 'W1', call = call,
+    prepare = spec.is_second and lose_first or spec.prepare,
     after = function(m, reply, why)
       local epoch, results, short = m.name[spec.worker or 'W1'], results_of(m), short_of(m)
       if spec.after then
         spec.after(m)
       end
       if why or reply[2] ~= 'ok' then
-        for _, list in ipairs({results, short}) do
-          for _, r in ipairs(list) do
-            m.sent[r[1]] = r
-          end
-        end
+        keep_sent(m)
         return
       end
       nth.take_answers(m, epoch, reply, results, short)

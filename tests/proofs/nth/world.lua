@@ -2,11 +2,13 @@
 --
 -- m: now_us; name (of ids and epochs); link (epoch -> link number); held (epoch -> id -> {start,
 -- tag}); fate (tag -> what has to become of the job: run, exactly once; dead; gone: it never
--- starts; any: one of these); tag (id -> tag); started ("id start" -> true); ended (tag -> how
--- often a `done` was accepted); gates (tag -> the locks and semaphores that it holds while it
--- runs); live, victims (epochs of workers); unheard (id -> true: its worker was never told, and
--- finds out by counting); sent (id -> the result that was not accepted). A tag is the beginning of
--- a payload up to '|': it identifies a job whatever its id.
+-- starts; any: one of these); chain (tag -> {thens: the queues that follow, on_dead}); killer (a
+-- queue that kills the jobs that are caused in it); tag (id -> tag); started ("id start" -> true);
+-- ended (tag -> how often a `done` was accepted); gates (tag -> the locks and semaphores that it
+-- holds while it runs); live, victims (epochs of workers); unheard (id -> true: its worker was
+-- never told, and finds out by counting); sent (id -> the result that was not accepted). A tag is
+-- the beginning of a payload up to '|': it identifies a job whatever its id. The payload goes on to
+-- the jobs that the end of a job causes: their tags are that one, '+', and their queue.
 
 nth.ROOT = 'later:{nth}'
 nth.QUEUES = {'mail', 'sms', 'gate', 'keyed', 'aside', 'uniq'}
@@ -32,8 +34,8 @@ end
 nth.copy = copy
 
 function nth.new_model()
-  return {name = {}, link = {}, held = {}, fate = {}, tag = {}, started = {}, ended = {}, gates = {}, sent = {}, callers = {},
-          victims = {}, unheard = {}, live = {}}
+  return {name = {}, link = {}, held = {}, fate = {}, chain = {}, tag = {}, started = {}, ended = {}, gates = {}, sent = {},
+          callers = {}, victims = {}, unheard = {}, live = {}}
 end
 
 -- ---- the clock
@@ -126,19 +128,32 @@ end
 -- The tag of a job by its record, or by what is left of the record.
 function nth.tag_by_record(id, record)
   local lf = record and string.find(record, '\n', 1, true)
-  return nth.tag_of(lf and string.sub(record, lf + 1)) or nth.tag_of(record) or
-         nth.tag_of(redis.call('GET', nth.key('big:' .. id)))
+  local tag = nth.tag_of(lf and string.sub(record, lf + 1)) or nth.tag_of(record) or
+              nth.tag_of(redis.call('GET', nth.key('big:' .. id)))
+  local queue = record and string.match(record, '^[-+](%S+)[^\n]* p=j')
+  return tag and queue and tag .. '+' .. queue or tag
+end
+
+-- Note the options of an add, {queue, option, value, ...}, that its judges have to know.
+function nth.note_options(m, tag, args)
+  local chain = {thens = {}}
+  for i = 2, #args - 1, 2 do
+    if args[i] == 'lock' or args[i] == 'sem' then
+      m.gates[tag] = m.gates[tag] or {}
+      table.insert(m.gates[tag], args[i] .. ':' .. args[i + 1])
+    elseif args[i] == 'then' then
+      table.insert(chain.thens, args[i + 1])
+    elseif args[i] == 'on_dead' then
+      chain.on_dead = args[i + 1]
+    end
+  end
+  m.chain[tag] = (chain.thens[1] or chain.on_dead) and chain or nil
 end
 
 -- Add a job for the stage that is being built; it has to run.
 function nth.add(m, tag, queue, ...)
   local args = {queue, ...}
-  for i = 2, #args - 1, 2 do
-    if args[i] == 'lock' or args[i] == 'sem' then
-      m.gates[tag] = m.gates[tag] or {}
-      table.insert(m.gates[tag], args[i] .. ':' .. args[i + 1])
-    end
-  end
+  nth.note_options(m, tag, args)
   local payload = tag .. '|'
   if args[#args] == 'BIG' then
     args[#args] = nil
@@ -167,7 +182,7 @@ function nth.worker(m, name, places)
   return epoch
 end
 
--- The arguments of a step. results: {id, start, verb, queue, a}; queues: names; more: the arguments
+-- The arguments of a step. results: {id, start, verb, queue, a, tail (nil: one that fits)}; queues: names; more: the arguments
 -- from NG on, which only later_v2_step has
 function nth.step_args(m, epoch, held, results, queues, more, room)
   local args = {more and 'later_v2_step' or 'later_v1_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
@@ -177,7 +192,8 @@ function nth.step_args(m, epoch, held, results, queues, more, room)
     end
   end
   for _, r in ipairs(results) do
-    put(r[1], r[2], r[3], r[4], r[5], r[3] == 'done' and 0 or 7, 'T', r[3] == 'done' and '' or 'O')
+    local is_good = r[3] == 'done' or r[3] == 'result'
+    put(r[1], r[2], r[3], r[4], r[5], is_good and 0 or 7, 'T', r[6] or is_good and '' or 'O')
   end
   put(#queues)
   for _, queue in ipairs(queues) do
