@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "chain.h"
 #include "finding.h"
 
 /* Read everything in one call, one row per thing. A key of a foreign type counts as empty: foreign
@@ -102,9 +103,9 @@ static struct raw *find_raw(struct ledger *l, const char *payload)
     return NULL;
 }
 
-/* Add the job of a record that no answer told of: a raw member gets a record when it parks or
- * dies. */
-static struct job *meet_raw(struct ledger *l, const char *id)
+/* Add the job of a record that no answer told of: a raw member gets a record when it parks or dies,
+ * and the end of a job may cause another one. */
+static struct job *meet(struct ledger *l, const char *id)
 {
     const char *body;
     struct reply *r;
@@ -116,6 +117,11 @@ static struct job *meet_raw(struct ledger *l, const char *id)
     call_text(&call, id);
     r = arena_must(&call);
     body = strchr(reply_str(r), '\n');
+    j = chain_meet(l, id, reply_str(r));
+    if (j != NULL) {
+        reply_free(r);
+        return j;
+    }
     raw = body != NULL ? find_raw(l, body + 1) : NULL;
     if (raw == NULL || !raw->waits) {
         finding_break("unknown", "%s nobody added %s", l->root, id);
@@ -176,7 +182,7 @@ static void see_row(struct ledger *l, const char *row)
     (void)snprintf(id, sizeof(id), "%.12s", row + 1);
     j = ledger_find(l, id);
     if (j == NULL && row[0] == 'J')
-        j = meet_raw(l, id);
+        j = meet(l, id);
     if (j == NULL) {
         finding_break("unknown", "%s %s stands in a set (%c) and nobody added it", l->root, id,
                       row[0]);
@@ -214,6 +220,8 @@ static void check_job(struct ledger *l, struct job *j)
         finding_break("owner", "%s %s runs under %lld, it was given to %lld", l->root, j->id,
                       (long long)s->epoch, (long long)j->epoch);
     j->may = is;
+    if (is == DEAD)
+        chain_dies(j);
 }
 
 static void check_jobs(struct ledger *l, const struct reply *rows)
@@ -228,6 +236,7 @@ static void check_jobs(struct ledger *l, const struct reply *rows)
             check_job(l, j);
         l->alive += ledger_is_live(j);
     }
+    chain_check(l);
 }
 
 /* ---- unique keys */

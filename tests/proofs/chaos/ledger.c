@@ -58,7 +58,8 @@ struct job *ledger_add(struct ledger *l, const char *id, int queue)
                       .unique = LEDGER_NONE,
                       .lock = LEDGER_NONE,
                       .limit_sem = LEDGER_NONE,
-                      .limit_rate = LEDGER_NONE};
+                      .limit_rate = LEDGER_NONE,
+                      .chain.on_dead = LEDGER_NONE};
     (void)snprintf(j->id, sizeof(j->id), "%s", id);
     return j;
 }

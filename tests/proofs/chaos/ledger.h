@@ -20,6 +20,15 @@
  * ended. */
 enum state { WAITS = 1, RUNS = 2, DEAD = 4, DONE = 8, GONE = 16 };
 
+#define CHAIN_MAX 3
+
+/* What the ends of a job cause: the queues that follow, and the one that is told of its death. */
+struct chain {
+    int then[CHAIN_MAX];
+    int n;
+    int on_dead; /* or LEDGER_NONE */
+};
+
 struct job {
     char id[16];
     int queue;
@@ -34,6 +43,10 @@ struct job {
     int64_t fence;
     int unique; /* LEDGER_NONE: no key; the same for the gates below */
     int lock, limit_sem, limit_rate;
+    struct chain chain;
+    int ends, deaths;   /* how often it was done, and died */
+    int followed, told; /* how many jobs were caused by that */
+    bool is_told;       /* its present death is counted */
 };
 
 struct worker {
@@ -79,6 +92,7 @@ struct ledger {
     struct limit limit[DEFINED];
     int queue_lock[QUEUES], queue_sem[QUEUES], queue_rate[QUEUES]; /* or LEDGER_NONE */
     int64_t fence;            /* the highest one in any answer */
+    bool is_blurred;          /* not all that happened since the last look can be known */
     int64_t permits[LIMITED]; /* the most permits of a semaphore that may be taken now */
 };
 

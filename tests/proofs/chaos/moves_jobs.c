@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain.h"
 #include "finding.h"
 
 struct job *move_pick(struct world *w, int may)
@@ -99,6 +100,22 @@ static void plain_options(struct world *w, struct job *o)
     }
 }
 
+static void chain_options(struct world *w, struct job *o)
+{
+    int n = dice_percent(&w->dice, 20) ? 1 + dice_below(&w->dice, CHAIN_MAX) : 0;
+
+    while (o->chain.n < n) {
+        o->chain.then[o->chain.n] = dice_below(&w->dice, QUEUES);
+        call_text(&w->call, "then");
+        call_text(&w->call, names_queue[o->chain.then[o->chain.n++]]);
+    }
+    o->chain.on_dead = maybe(w, 20, QUEUES);
+    if (o->chain.on_dead >= 0) {
+        call_text(&w->call, "on_dead");
+        call_text(&w->call, names_queue[o->chain.on_dead]);
+    }
+}
+
 static void put_payload(struct world *w)
 {
     static char large[20000];
@@ -118,6 +135,7 @@ static void rewrite(struct job *j, const struct job *o)
     j->limit_sem = o->limit_sem;
     j->limit_rate = o->limit_rate;
     j->may_expire |= o->may_expire;
+    j->chain = o->chain;
 }
 
 static void take_added(struct world *w, const struct reply *r, int queue, const struct job *o)
@@ -150,7 +168,8 @@ void move_add(struct world *w)
     struct job o = {.unique = LEDGER_NONE,
                     .lock = LEDGER_NONE,
                     .limit_sem = LEDGER_NONE,
-                    .limit_rate = LEDGER_NONE};
+                    .limit_rate = LEDGER_NONE,
+                    .chain.on_dead = LEDGER_NONE};
     struct reply *r;
 
     world_begin(w, "later_add");
@@ -159,6 +178,7 @@ void move_add(struct world *w)
         plain_options(w, &o);
         gate_options(w, &o);
         unique_options(w, &o);
+        chain_options(w, &o);
     }
     put_payload(w);
     r = world_ask(w, any_role(w, ROLE_PRODUCER));
@@ -173,7 +193,8 @@ void move_add_many(struct world *w)
     struct job o = {.unique = LEDGER_NONE,
                     .lock = LEDGER_NONE,
                     .limit_sem = LEDGER_NONE,
-                    .limit_rate = LEDGER_NONE};
+                    .limit_rate = LEDGER_NONE,
+                    .chain.on_dead = LEDGER_NONE};
     struct reply *r;
 
     world_begin(w, "later_add_many");
@@ -181,6 +202,7 @@ void move_add_many(struct world *w)
     if (dice_percent(&w->dice, 60)) {
         plain_options(w, &o);
         gate_options(w, &o);
+        chain_options(w, &o);
     }
     call_text(&w->call, "--");
     for (int i = 0; i < n; i++)
@@ -273,6 +295,8 @@ static void retry(struct world *w)
     call_text(&w->call, j != NULL ? j->id : "j00000000000");
     r = world_ask(w, any_role(w, ROLE_ADMIN));
     if (r != NULL && j != NULL) {
+        chain_dies(j);
+        j->is_told = false;
         j->may = WAITS;
         j->crashes = 0;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain.h"
 #include "rates.h"
 #include "finding.h"
 
@@ -28,8 +29,8 @@ struct step {
 
 static void choose_results(struct world *w, struct step *s, bool all)
 {
-    static const char *const verbs[] = {"done", "done",    "done",    "retry",
-                                        "dead", "release", "progress"};
+    static const char *const verbs[] = {"done",  "done", "done",    "result",
+                                        "retry", "dead", "release", "progress"};
     const struct ledger *l = w->l;
 
     for (int i = !all && l->jobs > 400 ? l->jobs - 400 : 0; i < l->jobs && s->n < RESULTS; i++) {
@@ -92,7 +93,7 @@ static void put_results(struct world *w, const struct step *s)
         call_number(&w->call, r->amount);
         call_text(&w->call, "0");
         call_text(&w->call, "ok");
-        call_text(&w->call, "");
+        call_text(&w->call, strcmp(r->verb, "result") == 0 ? "result" : "");
     }
 }
 
@@ -103,12 +104,15 @@ static void end_job(const struct world *w, const struct result *r)
 
     if (strcmp(r->verb, "progress") == 0)
         return;
-    if (strcmp(r->verb, "done") == 0)
+    if (strcmp(r->verb, "done") == 0 || strcmp(r->verb, "result") == 0) {
         j->may = r->amount > 0 ? DONE : GONE;
-    else if (strcmp(r->verb, "dead") == 0 && !j->cancelling)
+        chain_goes_on(j);
+    } else if (strcmp(r->verb, "dead") == 0 && !j->cancelling) {
         j->may = DEAD;
-    else
+        chain_dies(j);
+    } else {
         j->may = ledger_back(w->l, j);
+    }
 }
 
 static void take_answer(struct world *w, const struct step *s, const struct result *r,
@@ -162,6 +166,8 @@ static void take_claim(struct world *w, const struct worker *v, const char *id, 
 {
     struct job *j = ledger_find(w->l, id);
 
+    if (j == NULL)
+        j = chain_meet(w->l, id, reply_str(record));
     if (j == NULL) {
         const char *body = strchr(reply_str(record), '\n');
 

@@ -161,4 +161,6 @@ void world_judge(struct world *w)
 {
     if (!w->is_disturbed)
         judge_all(w->l);
+    else
+        w->l->is_blurred = true;
 }

@@ -1,0 +1,108 @@
+#include "chain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "finding.h"
+
+void chain_goes_on(struct job *j)
+{
+    j->ends += j->chain.n > 0;
+}
+
+void chain_dies(struct job *j)
+{
+    j->deaths += j->chain.on_dead >= 0 && !j->is_told;
+    j->is_told = true;
+}
+
+/* The value of this field in a header, up to a space; false if it has none. */
+static bool field(const char *header, char name, char value[64])
+{
+    const char key[] = {' ', name, '=', '\0'};
+    const char *end = strchr(header, '\n'), *at = strstr(header, key);
+
+    if (end == NULL || at == NULL || at > end)
+        return false;
+    at += strlen(key);
+    (void)snprintf(value, 64, "%.*s", (int)strcspn(at, " \n"), at);
+    return true;
+}
+
+/* What is left of the chain of a job, as its record has to tell it. */
+static struct chain rest_of(const struct job *parent, bool is_death)
+{
+    struct chain rest = {.on_dead = LEDGER_NONE};
+
+    if (is_death)
+        return rest;
+    rest.on_dead = parent->chain.on_dead;
+    for (int i = 1; i < parent->chain.n; i++)
+        rest.then[rest.n++] = parent->chain.then[i];
+    return rest;
+}
+
+/* A record with this chain, in this queue? */
+static bool is_such(const char *record, int queue, const struct chain *chain)
+{
+    size_t len = queue >= 0 ? strlen(names_queue[queue]) : 0;
+    char all[64] = "", value[64];
+
+    for (int i = 0; i < chain->n; i++)
+        (void)snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i > 0 ? "," : "",
+                       names_queue[chain->then[i]]);
+    if (len == 0 || strncmp(record + 1, names_queue[queue], len) != 0 || record[1 + len] != ' ')
+        return false;
+    if (field(record, 'n', value) != (chain->n > 0) || (chain->n > 0 && strcmp(value, all) != 0))
+        return false;
+    return field(record, 'd', value) == (chain->on_dead >= 0) &&
+           (chain->on_dead < 0 || strcmp(value, names_queue[chain->on_dead]) == 0);
+}
+
+struct job *chain_meet(struct ledger *l, const char *id, const char *record)
+{
+    char parent_id[64], reason[64];
+    bool is_death = field(record, 'm', reason);
+    struct job *parent, *j;
+    struct chain rest;
+    int queue;
+
+    if (!field(record, 'p', parent_id))
+        return NULL;
+    parent = ledger_find(l, parent_id);
+    if (parent == NULL) {
+        finding_break("chain", "%s %s was caused by %s, which is unknown", l->root, id, parent_id);
+        return NULL;
+    }
+    queue = is_death ? parent->chain.on_dead : parent->chain.n > 0 ? parent->chain.then[0] : -1;
+    rest = rest_of(parent, is_death);
+    if (!is_such(record, queue, &rest))
+        finding_break("chain", "%s %s caused %s with the record %.80s", l->root, parent_id, id,
+                      record);
+    *(is_death ? &parent->told : &parent->followed) += 1;
+    j = ledger_add(l, id, queue >= 0 ? queue : 0);
+    if (j != NULL)
+        j->chain = rest;
+    return j;
+}
+
+static void check(const struct ledger *l, struct job *j)
+{
+    if (l->is_blurred && j->followed <= 1 && j->told <= j->deaths + 1) {
+        j->ends = j->followed;
+        j->deaths = j->told;
+    }
+    if (j->followed != j->ends)
+        finding_break("chain", "%s %s was done %d times and is followed by %d jobs", l->root, j->id,
+                      j->ends, j->followed);
+    if (j->told != j->deaths)
+        finding_break("chain", "%s %s died %d times, and %d jobs tell of it", l->root, j->id,
+                      j->deaths, j->told);
+}
+
+void chain_check(struct ledger *l)
+{
+    for (int i = 0; i < l->jobs; i++)
+        check(l, &l->job[i]);
+    l->is_blurred = false;
+}
