@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "chain.h"
 #include "ledger.h"
 #include "plan.h"
 #include "server.h"
@@ -133,7 +134,7 @@ static void check_state(const struct view *v, struct entry *e)
     }
     sets += epoch >= 0;
     if (e->where == WAITING && e->may_expire && e->start == 0 && found == DEAD_SET)
-        e->where = DEAD;
+        ledger_die(e);
     if (sets != (record != NULL ? 1 : 0)) {
         world_break("I1-set", "%s is %s, in %u sets, %s record", e->id, where_name(e->where), sets,
                     record != NULL ? "with a" : "without a");
@@ -192,11 +193,34 @@ static void check_running_only(const struct view *v, const struct reply *ids, co
     }
 }
 
+/* Jobs that no answer told of: the ends of others have caused them. */
+static void meet_caused(const struct reply *jobs)
+{
+    for (size_t i = 0; i + 1 < reply_count(jobs); i += 2) {
+        const char *id = reply_str(reply_at(jobs, i));
+
+        if (ledger_find(id) == NULL)
+            (void)chain_meet(id, reply_str(reply_at(jobs, i + 1)));
+    }
+}
+
+void audit_meet(void)
+{
+    struct reply *jobs;
+
+    server_queue("HGETALL " R ":jobs");
+    jobs = server_answer();
+    meet_caused(jobs);
+    reply_free(jobs);
+}
+
 static void check_jobs(const struct view *v)
 {
+    meet_caused(v->jobs);
     for (size_t i = 0; i < ledger_count(); i++) {
         check_state(v, ledger_at(i));
         check_tries(v, ledger_at(i));
+        chain_check(ledger_at(i));
     }
     for (size_t i = 0; i < reply_count(v->jobs); i += 2) {
         if (ledger_find(reply_str(reply_at(v->jobs, i))) == NULL)

@@ -7,6 +7,8 @@
 #define LATER_TESTS_SIMULATION_AUDIT_H
 
 void audit(void);
+/* Only meet the jobs that no answer told of, before the model is saved. */
+void audit_meet(void);
 /* At the end: only outcomes and dead jobs may be left. */
 void audit_end(void);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "chain.h"
 #include "plan.h"
 #include "run/guard/guard.h"
 
@@ -121,7 +122,7 @@ static int64_t wall_ms(void)
 
 /* ---- moving a job */
 
-static struct entry *add_job(const char *id, const char *queue)
+struct entry *ledger_add(const char *id, const char *queue)
 {
     struct entry *e;
     bool is_lost = false;
@@ -143,6 +144,12 @@ static void finish(struct entry *e, enum where where)
 {
     e->where = where;
     e->is_cancelling = false;
+}
+
+void ledger_die(struct entry *e)
+{
+    finish(e, DEAD);
+    e->chain.deaths += e->chain.on_dead[0] != '\0';
 }
 
 /* Back to waiting, without counting the attempt. */
@@ -192,12 +199,13 @@ static void take_result(int64_t epoch, const char *const *r, const char *answer)
     }
     if (strcmp(r[2], "progress") == 0)
         return;
-    if (strcmp(r[2], "done") == 0) {
+    if (strcmp(r[2], "done") == 0 || strcmp(r[2], "result") == 0) {
         finish(e, DONE);
+        e->chain.ends += e->chain.then[0] != '\0';
     } else if (e->is_cancelling) {
         finish(e, CANCELLED);
     } else if (strcmp(r[2], "dead") == 0) {
-        finish(e, DEAD);
+        ledger_die(e);
     } else if (strcmp(r[2], "retry") == 0) {
         e->where = WAITING;
         e->not_before_ms = wall_ms() + amount;
@@ -241,7 +249,7 @@ static struct entry *claim_raw(const struct told *c)
         struct raw raw = now.raws[i];
 
         if (strcmp(raw.payload, payload + 1) == 0) {
-            struct entry *e = add_job(c->id, raw.queue);
+            struct entry *e = ledger_add(c->id, raw.queue);
 
             e->not_before_ms = raw.due_ms;
             now.raws[i] = now.raws[--now.nraws];
@@ -336,6 +344,8 @@ static void take_claim(int64_t epoch, const struct told *c)
     struct entry *e = ledger_find(c->id);
     int64_t fence = c->fence;
 
+    if (e == NULL)
+        e = chain_meet(c->id, c->record);
     if (e == NULL)
         e = claim_raw(c);
     if (e == NULL) {
@@ -594,7 +604,10 @@ static void crash(struct entry *e)
         finish(e, CANCELLED);
         return;
     }
-    e->where = ++e->crashes >= LEDGER_CRASHES ? DEAD : WAITING;
+    if (++e->crashes >= LEDGER_CRASHES)
+        ledger_die(e);
+    else
+        e->where = WAITING;
 }
 
 /* The job that is taken next: a batch is taken in the order of the ids. */
@@ -665,7 +678,7 @@ static void on_add(int argc, const char *const *a, const struct reply *r)
             world_break("I1-token", "a token is known for %s, which nobody added", id);
         return;
     }
-    e = add_job(id, a[0]);
+    e = ledger_add(id, a[0]);
     e->not_before_ms = reply_int(item(r, 2));
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(a[i], "attempts") == 0)
@@ -675,6 +688,7 @@ static void on_add(int argc, const char *const *a, const struct reply *r)
         e->has_sem = e->has_sem || strcmp(a[i], "sem") == 0;
         e->has_rate = e->has_rate || strcmp(a[i], "rate") == 0;
         e->may_expire = e->may_expire || strcmp(a[i], "expire") == 0;
+        chain_option(&e->chain, a[i], a[i + 1]);
     }
 }
 
@@ -700,6 +714,8 @@ static void on_retry(const char *const *a, const struct reply *r)
                     e != NULL ? where_name(e->where) : "lost");
         return;
     }
+    if (e->where == WAITING)
+        ledger_die(e); /* it expired, and no audit has seen that */
     e->where = WAITING;
     e->attempts = e->crashes = 0;
     e->not_before_ms = reply_int(item(r, 2));

@@ -8,6 +8,7 @@
  *   I3  only the holder's results count                  I8  the indexes of Redis agree (audit.h)
  *   I4  attempts are counted and never exceeded          I9  after the trouble all jobs end
  *   I7  no two run under one lock, and as many under a semaphore as it has permits
+ *   I11 each end of a job causes exactly what its chain says (chain.h)
  *   LockToken   the fences of a lock rise            I10 nothing is left behind
  *   GcraWindow  no more starts in any time than burst + rate * time
  *   early       no start before its time by Redis' clock
@@ -30,6 +31,14 @@
 
 enum where { WAITING, RUNNING, DONE, DEAD, CANCELLED };
 
+/* What a job causes: the queues that follow, with commas between them, and the queue that is told
+ * of its death; "" for none. Then how often it was done and died, and how many jobs that has
+ * caused. */
+struct chain {
+    char then[4 * (JOB_QUEUE_MAX + 1)], on_dead[JOB_QUEUE_MAX + 1];
+    unsigned ends, deaths, followed, told;
+};
+
 struct entry {
     char id[JOB_ID_LEN + 1];
     char queue[JOB_QUEUE_MAX + 1];
@@ -44,6 +53,7 @@ struct entry {
     bool may_expire;
     bool ran;            /* a handler was started with this start number */
     bool is_rolled_back; /* by a loss of data, and not claimed since */
+    struct chain chain;
 };
 
 /* A raw member that waits. */
@@ -67,6 +77,11 @@ void ledger_run_ended(int64_t fence);
 /* Call these together with server_save and server_lose. */
 void ledger_save(void);
 void ledger_lose(void);
+
+/* A new job, in the model. The pointer is valid until the next one. */
+struct entry *ledger_add(const char *id, const char *queue);
+/* The job is among the dead now. */
+void ledger_die(struct entry *e);
 
 size_t ledger_count(void);
 struct entry *ledger_at(size_t i);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "audit.h"
+#include "chain.h"
 #include "ledger.h"
 #include "net.h"
 #include "plan.h"
@@ -76,7 +77,8 @@ static bool is_drained(void *arg)
     if (producer_waits() > 0 || nraws > 0 || virtual_pool_live() > 0 || ledger_dead_workers() > 0)
         return false;
     for (size_t i = 0; i < ledger_count(); i++) {
-        if (ledger_at(i)->where == WAITING || ledger_at(i)->where == RUNNING)
+        if (ledger_at(i)->where == WAITING || ledger_at(i)->where == RUNNING ||
+            chain_owes(ledger_at(i)))
             return false;
     }
     return true;
@@ -174,7 +176,7 @@ static void run_seed(uint64_t seed, const struct options *o, struct totals *t)
 
     world_begin(seed, o->log);
     world_say("seed %" PRIu64, seed);
-    plan_make(&plan);
+    plan_make(&plan, seed);
     if (o->workers > 0)
         plan.workers = o->workers;
     plan_say(&plan);

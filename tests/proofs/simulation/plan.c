@@ -9,7 +9,7 @@ static unsigned some(unsigned permille, int64_t from, int64_t to)
     return random_chance(permille) ? (unsigned)random_between(from, to) : 0;
 }
 
-void plan_make(struct plan *p)
+void plan_make(struct plan *p, uint64_t seed)
 {
     memset(p, 0, sizeof(*p));
     p->workers = (unsigned)random_between(1, 3);
@@ -41,6 +41,8 @@ void plan_make(struct plan *p)
     p->has_poison = random_chance(150);
     p->is_handler_wicked = random_chance(400);
     p->quick = some(250, 970, 1000);
+    /* Not by chance: the other seeds go on as they did before there were chains. */
+    p->chains = seed % 4 == 3 ? 500 : 0;
     if (p->quick > 0)
         p->jobs += (unsigned)random_between(20, 60);
 }
@@ -63,7 +65,7 @@ void plan_say(const struct plan *p)
               p->unheard, p->late, p->fatal, p->lost_wake);
     world_say("plan crashes=%u stops=%u freezes=%u quiets=%u partitions=%u reloads=%u hangs=%u "
               "outages=%u "
-              "losses=%u clock_steps=%u operators=%u gates=%u",
+              "losses=%u clock_steps=%u operators=%u gates=%u chains=%u",
               p->crashes, p->stops, p->freezes, p->quiets, p->partitions, p->reloads, p->hangs,
-              p->outages, p->losses, p->clock_steps, p->operators, p->gates);
+              p->outages, p->losses, p->clock_steps, p->operators, p->gates, p->chains);
 }

@@ -34,6 +34,7 @@ struct plan {
     unsigned hangs, outages, losses;                   /* of Redis */
     unsigned clock_steps;
     unsigned gates;     /* jobs in a thousand that pass locks, a semaphore or a rate */
+    unsigned chains;    /* adds in a thousand that name what follows */
     unsigned operators; /* actions of people: cancel, retry, pause … */
     unsigned quick;     /* handlers in a thousand that end at once, so that jobs are prefetched */
     bool same_host;     /* workers can tell that another has certainly died */
@@ -41,7 +42,7 @@ struct plan {
     bool is_handler_wicked; /* some handlers hang, ignore TERM or meet an ill host */
 };
 
-void plan_make(struct plan *p);
+void plan_make(struct plan *p, uint64_t seed);
 const char *plan_queue(unsigned n);
 void plan_say(const struct plan *p);
 

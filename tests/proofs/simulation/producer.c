@@ -9,7 +9,7 @@
 #include "net.h"
 #include "server.h"
 
-#define ARGS_MAX 24
+#define ARGS_MAX 40
 #define BIG_BYTES 17000 /* more than L.BIG */
 #define PATIENCE_US (3 * SECOND)
 
@@ -158,6 +158,20 @@ static void add_gates(struct deed *d)
         pair(d, "rate", "", PLAN_RATE);
 }
 
+static void add_chain(struct deed *d)
+{
+    if (!random_chance(plan->chains))
+        return;
+    for (int64_t n = random_between(0, 3); n > 0; n--) {
+        word(d, "then");
+        word(d, any_queue());
+    }
+    if (random_chance(500)) {
+        word(d, "on_dead");
+        word(d, any_queue());
+    }
+}
+
 static struct deed *add_job(void)
 {
     bool is_plain = plan->quick > 0 && random_chance(970);
@@ -182,6 +196,8 @@ static struct deed *add_job(void)
         add_options(d);
         add_gates(d);
     }
+    if (plan->chains > 0)
+        add_chain(d);
     if (random_chance(600)) {
         pair(d, "token", "", npayloads);
         d->left = 10;

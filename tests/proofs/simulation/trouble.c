@@ -180,6 +180,7 @@ static void on_save(void *arg)
     if (world.is_calm || net_is_down())
         return;
     world_say("saved");
+    audit_meet();
     server_save();
     ledger_save();
 }

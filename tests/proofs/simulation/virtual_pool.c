@@ -75,6 +75,7 @@ static void on_mail(void *arg)
     worker_did(m.pool->worker);
     m.pool->places[m.slot] = (struct place){NULL, NULL, NULL};
     m.pool->events.done(m.pool->events.arg, m.slot, &m.result);
+    buf_done(&m.result.result);
     m.pool->events.rest(m.pool->events.arg);
     p.free_order(p.free_arg);
 }
@@ -85,6 +86,14 @@ static const char *describe(enum run_end how)
                                         "told to cancel", "not run", "ill host"};
 
     return texts[how];
+}
+
+static void told_end_free(void *arg)
+{
+    struct told_end *m = arg;
+
+    buf_done(&m->result.result);
+    free(m);
 }
 
 static void on_end(void *arg)
@@ -106,8 +115,10 @@ static void on_end(void *arg)
             r->how == RUN_EXITED && random_chance(100) ? random_between(0, 2000) : -1;
         m->result.started.us = r->how == RUN_HOST_ILL || !r->has_begun ? 0 : world.now_us;
         (void)snprintf(m->result.text, sizeof(m->result.text), "%s %d", describe(r->how), r->code);
+        if (plan->chains > 0 && r->id[JOB_ID_LEN - 1] % 2 == 0)
+            buf_puts(&m->result.result, "result");
         r->pool->places[r->slot].run = NULL;
-        (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, free);
+        (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, told_end_free);
     }
     unlink_run(r);
 }

@@ -1,0 +1,85 @@
+#include "chain.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void chain_option(struct chain *c, const char *name, const char *value)
+{
+    size_t n = strlen(c->then);
+
+    if (strcmp(name, "then") == 0)
+        (void)snprintf(c->then + n, sizeof(c->then) - n, "%s%s", n > 0 ? "," : "", value);
+    else if (strcmp(name, "on_dead") == 0)
+        (void)snprintf(c->on_dead, sizeof(c->on_dead), "%s", value);
+}
+
+/* The value of this field in a header; false, and "", if it has none. */
+static bool field(const char *record, char name, char *value, size_t size)
+{
+    const char key[] = {' ', name, '=', '\0'};
+    const char *end = strchr(record, '\n'), *at = strstr(record, key);
+
+    value[0] = '\0';
+    if (end == NULL || at == NULL || at > end)
+        return false;
+    at += strlen(key);
+    (void)snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
+    return true;
+}
+
+/* The record must have the queue and the rest of the chain that its parent says. */
+static void check_record(const struct entry *parent, const char *record, bool is_death)
+{
+    const char *then = parent->chain.then;
+    const char *rest = then + strcspn(then, ",");
+    size_t len = is_death ? strlen(parent->chain.on_dead) : (size_t)(rest - then);
+    struct chain has;
+
+    (void)field(record, 'n', has.then, sizeof(has.then));
+    (void)field(record, 'd', has.on_dead, sizeof(has.on_dead));
+    rest += rest[0] == ',';
+    if (len == 0 || strncmp(record + 1, is_death ? parent->chain.on_dead : then, len) != 0 ||
+        record[1 + len] != ' ' || strcmp(has.then, is_death ? "" : rest) != 0 ||
+        strcmp(has.on_dead, is_death ? "" : parent->chain.on_dead) != 0)
+        world_break("I11-chain", "%s has then '%s', on_dead '%s' and caused %.80s", parent->id,
+                    then, parent->chain.on_dead, record);
+}
+
+struct entry *chain_meet(const char *id, const char *record)
+{
+    char parent_id[JOB_ID_LEN + 1], queue[JOB_QUEUE_MAX + 1], reason[8];
+    struct entry *parent, *e;
+    bool is_death = field(record, 'm', reason, sizeof(reason));
+
+    if (!field(record, 'p', parent_id, sizeof(parent_id)))
+        return NULL;
+    parent = ledger_find(parent_id);
+    if (parent == NULL) {
+        world_break("I11-chain", "%s was caused by %s, which nobody added", id, parent_id);
+        return NULL;
+    }
+    check_record(parent, record, is_death);
+    world_say("%s was caused by the %s of %s", id, is_death ? "death" : "end", parent_id);
+    if (is_death)
+        parent->chain.told++;
+    else
+        parent->chain.followed++;
+    (void)snprintf(queue, sizeof(queue), "%.*s", (int)strcspn(record + 1, " \n"), record + 1);
+    e = ledger_add(id, queue);
+    (void)field(record, 'n', e->chain.then, sizeof(e->chain.then));
+    (void)field(record, 'd', e->chain.on_dead, sizeof(e->chain.on_dead));
+    return e;
+}
+
+bool chain_owes(const struct entry *e)
+{
+    return e->chain.followed != e->chain.ends || e->chain.told != e->chain.deaths;
+}
+
+void chain_check(const struct entry *e)
+{
+    if (chain_owes(e))
+        world_break("I11-chain",
+                    "%s was done %u times and has %u next jobs, died %u times and %u tell", e->id,
+                    e->chain.ends, e->chain.followed, e->chain.deaths, e->chain.told);
+}
