@@ -123,6 +123,28 @@ static void test_a_large_payload_goes_along(void **state)
     assert_string_equal(redis("GET R:big:%s", only("d")), big);
 }
 
+/* It was to get a gate by its key and has none: the same call adds it, moves its payload and
+ * buries it. */
+static void test_the_next_job_dies_at_once(void **state)
+{
+    const char *w = worker(), *big = text("%020000d", 7), *a, *d;
+    const char *ends[] = {"done a 0 0 ok ''", "done a 60000 0 ok ''",
+                          text("result a 0 0 ok %s", big)};
+
+    (void)state;
+    (void)redis("HSET R:queues b lock=user:{key}");
+    for (int i = 0; i < 3; i++) {
+        a = add("a then b on_dead d %s", big);
+        assert_string_equal(take(w, "a"), a);
+        (void)step(w, text("1 %s 1 %s", a, ends[i]), "b", "0");
+        d = only("d");
+        assert_string_equal(redis("ZCARD R:dead:b"), text("%d", i + 1));
+        assert_string_equal(redis("GET R:big:%s", d), big);
+        assert_string_equal(take(w, "d"), d);
+        (void)step(w, text("1 %s 1 done d 0 0 ok ''", d), "none", "0");
+    }
+}
+
 /* A result is at most 16 KiB, but a client may send more. */
 static void test_a_large_result_is_kept_apart(void **state)
 {
@@ -581,6 +603,7 @@ int main(void)
                                        FX_TEST(test_the_result_is_the_payload),
                                        FX_TEST(test_an_older_worker_ends_it),
                                        FX_TEST(test_a_large_payload_goes_along),
+                                       FX_TEST(test_the_next_job_dies_at_once),
                                        FX_TEST(test_a_large_result_is_kept_apart),
                                        FX_TEST(test_only_done_goes_on),
                                        FX_TEST(test_it_goes_on_once),
