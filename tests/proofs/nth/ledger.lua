@@ -26,7 +26,8 @@ function nth.go_on(m, tag, verb)
   end
 end
 
--- Jobs that are among the dead now and were not before have told of it.
+-- Jobs that are among the dead now and were not before have told of it. Where the call may not COPY,
+-- it tells of none with a large payload: that must not keep a job from dying.
 function nth.note_deaths(m)
   local where = next(m.chain) and nth.whereabouts(m) or {}
   for tag, at in pairs(where) do
@@ -34,6 +35,9 @@ function nth.note_deaths(m)
     if chain and chain.on_dead and not chain.is_told and string.match(at[2], '^dead:') then
       chain.is_told = true
       add_caused(m, tag, chain.on_dead)
+      if nth.missing == 'COPY' then
+        m.fate[string.match(tag, '^[^+]+') .. '+' .. chain.on_dead] = 'any'
+      end
     end
   end
 end
