@@ -358,6 +358,36 @@ static void test_children_of_each_kind(void **state)
     assert_string_equal(redis("GET R:big:%s", only("d")), big);
 }
 
+/* The key of a job with unique_for stays taken when it ends, also for the children of the same
+ * call. */
+static void test_a_child_and_a_key_that_stays_taken(void **state)
+{
+    const char *w = worker(), *x = add("a unique u unique_for 1h x"), *y, *z;
+
+    (void)state;
+    assert_string_equal(take(w, "a"), x);
+    y = add("b y");
+    assert_string_equal(take(w, "b"), y);
+    (void)step(w, text("2 %s 1 done a 0 0 ok '' %s 1 done b 0 0 ok ''", x, y), "none",
+               "0 0 1 2 1 6 a unique u unique_mode replace new");
+    assert_string_equal(at(2, -1), "[ok ok]");
+    assert_string_equal(redis("HLEN R:jobs"), "0");
+    assert_string_equal(redis("GET R:uniq:a:u"), x);
+    assert_true(atoi(redis("PTTL R:uniq:a:u")) > 0);
+    /* So it does for the children of the job itself. */
+    z = add("a unique v unique_for 1h z");
+    assert_string_equal(take(w, "a"), z);
+    assert_string_equal(end_with(w, z, "1 4 a unique v new"), "ok");
+    assert_string_equal(redis("HLEN R:jobs"), "0");
+    assert_string_equal(redis("GET R:uniq:a:v"), z);
+    assert_true(atoi(redis("PTTL R:uniq:a:v")) > 0);
+    /* Without unique_for the key is free. */
+    z = add("a unique w z");
+    assert_string_equal(take(w, "a"), z);
+    assert_string_equal(end_with(w, z, "1 4 a unique w new"), "ok");
+    assert_string_equal(redis("GET R:uniq:a:w"), only("a"));
+}
+
 static void test_children_of_several(void **state)
 {
     const char *w = worker(), *x = add("a x"), *y = add("a y"), *z = add("a z");
@@ -615,6 +645,7 @@ int main(void)
                                        FX_TEST(test_a_refused_child),
                                        FX_TEST(test_a_child_and_a_foreign_key),
                                        FX_TEST(test_children_of_each_kind),
+                                       FX_TEST(test_a_child_and_a_key_that_stays_taken),
                                        FX_TEST(test_children_of_several),
                                        FX_TEST(test_only_done_adds_children),
                                        FX_TEST(test_children_that_do_not_add_up),

@@ -60,7 +60,10 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
   elseif r.verb == 'done' then
     db('ZREM', R .. ':running', r.id)
     job.record = record
-    L.add_children(R, r, now_ms)
+    if r.children then
+      L.end_unique(R, r.id, job) -- a child may have the same key
+      L.add_children(R, r, now_ms)
+    end
     L.follow(R, r.id, job, r.result, r.a > 0, now_ms)
     L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail),
              now_ms, r.a)

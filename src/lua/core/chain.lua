@@ -153,7 +153,7 @@ end
 -- {refused = text}; a key of a foreign type, or what else is no fault of the handler, is raised as
 -- it is.
 function L.add_children(R, r, now_ms)
-  for i, words in ipairs(r.children or {}) do
+  for i, words in ipairs(r.children) do
     local ok, why = pcall(add_child, R, words, r.children.args, r.id, 1000 * now_ms)
     local text = type(why) == 'table' and why.elater
     if not ok and text and not string.find(text, '^ELATER_TYPE ') then

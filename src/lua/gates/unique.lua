@@ -136,6 +136,16 @@ local function succeed(R, owner, job)
   end
 end
 
+-- Does the key of a job that has ended stay taken? Without an expiry its job was lost with the data
+-- of Redis. The call may have ended that job itself: then the expiry is only in the draft.
+local function stays_taken(key)
+  local until_ms = L.draft.entries[key].expire
+  if until_ms == nil then
+    return redis.call('PTTL', key) >= 0
+  end
+  return until_ms and until_ms > L.ms(L.now_us())
+end
+
 -- An add with a unique key. -> the reply; nil: the caller makes a new job. Modes: drop leaves the
 -- present job as it is; replace gives it the new payload and options, at its own due time; move
 -- (debounce) gives it the new due time as well. A running job gets one successor instead, which has
@@ -147,8 +157,8 @@ function L.add_unique(R, job, payload)
   end
   local state, was, tries, score = L.locate(R, owner)
   local is_live = L.is_live(state)
-  if not is_live and redis.call('PTTL', R .. ':uniq:' .. job.queue .. ':' .. job.u) < 0 then
-    return nil -- its job was lost with the data of Redis
+  if not is_live and not stays_taken(R .. ':uniq:' .. job.queue .. ':' .. job.u) then
+    return nil
   end
   local due = state == 'waiting' and score or state == 'running' and tries.due or job.due
   if state == 'parked' then
