@@ -10,7 +10,7 @@
 
 /* ---- adds */
 
-static void options(struct maker *k, struct model_options *o, bool with_token)
+void add_options(struct maker *k, struct model_options *o, bool with_token)
 {
     static const char *const words[] = {"user:42", "k=v", "ä", "-", "a{b}*"};
     static const char *const keys[] = {"a", "b"};
@@ -80,7 +80,7 @@ static void make_add(struct maker *k)
 
     begin(k, "later_add");
     q = queue_arg(k);
-    options(k, &o, true);
+    add_options(k, &o, true);
     b = chain_payload(k, &o, b);
     args_bytes(k->args, b.p, b.n);
     model_add(k->m, q, &o, b, k->want);
@@ -98,7 +98,7 @@ static void make_add_many(struct maker *k)
 
     begin(k, "later_add_many");
     q = queue_arg(k);
-    options(k, &o, false);
+    add_options(k, &o, false);
     arg(k, "--");
     for (size_t i = 0; i < n; i++) {
         rows[i] = n < 100    ? chain_payload(k, &o, payload(k))
@@ -360,6 +360,7 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
     e->verb_name = verbs[e->verb];
     e->queue = j->queue;
     e->is_short = false;
+    e->children = 0;
     amount(k, e);
     e->code = below(k, 256);
     e->text = PICK(k, texts);
@@ -492,6 +493,8 @@ static void make_step(struct maker *k)
     static struct model_want want[MODEL_QUEUES + 1];
     struct model_step s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
     bool is_new = percent(k, 60), is_short = is_new || percent(k, 50);
+    bool has_children = is_new && percent(k, k->m->is_chained ? 70 : 50);
+    int short_share = !is_short ? 0 : has_children ? below(k, 60) : 30 + below(k, 70);
     size_t briefs;
 
     s.link = link_of(k, s.epoch);
@@ -502,15 +505,17 @@ static void make_step(struct maker *k)
     number(k, s.link);
     number(k, s.held);
     number(k, s.max);
-    s.ends = ends_args(k, s.epoch, end, is_short ? 30 + below(k, 70) : 0, is_new ? 0 : 1, brief,
-                       &briefs);
+    s.ends = ends_args(k, s.epoch, end, short_share, is_new ? 0 : 1, brief, &briefs);
     s.wants = wants_args(k, want);
     if (is_short)
         groups_args(k, brief, briefs, is_new);
-    if (is_short && percent(k, 70)) {
+    has_children = has_children && s.ends > 0;
+    if (is_short && (has_children || percent(k, 70))) {
         s.ahead = PICK(k, aheads);
         number(k, s.ahead);
     }
+    if (has_children)
+        children_args(k, end, s.ends);
     memcpy(end + s.ends, brief, briefs * sizeof(brief[0]));
     s.ends += briefs;
     model_step(k->m, &s, k->want);

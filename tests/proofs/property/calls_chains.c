@@ -1,5 +1,5 @@
 /*
- * Chains in random calls: the options of adds, and imports, which have them, too.
+ * Chains in random calls: the options of adds, and imports, which have them, too; and children.
  */
 #include "maker.h"
 
@@ -59,10 +59,10 @@ static void on_dead_option(struct maker *k, struct model_options *o)
         o->refusal = "ELATER_OPTION";
 }
 
-/* Then a job should expire sometimes: it dies at its claim. */
-static int64_t expire_soon(struct maker *k)
+/* Add a duration of 1 ms up to `most`. Returns it. */
+static int64_t soon(struct maker *k, int64_t most)
 {
-    int64_t ms = 1 + any(k, 3000);
+    int64_t ms = 1 + any(k, most);
 
     number(k, ms);
     buf_puts(&k->args->arg[k->args->n - 1], "ms");
@@ -79,7 +79,7 @@ void chain_options(struct maker *k, struct model_options *o, int share)
         on_dead_option(k, o);
     if (o->chain.on_dead >= 0 && o->x == MODEL_NONE && percent(k, 40)) {
         name(k, "expire");
-        o->x = expire_soon(k);
+        o->x = soon(k, 3000); /* then it dies at its claim */
     }
 }
 
@@ -232,4 +232,131 @@ void make_import(struct maker *k)
     for (size_t i = 0; i < n; i++)
         import_one(k, &row[i], n == 1);
     model_import(k->m, q, n, row, k->want);
+}
+
+/* ---- children */
+
+#define CHILDREN_MAX 64 /* of a step */
+
+/* An option that is refused, behind all others. */
+static void bad_option(struct maker *k, struct model_options *o)
+{
+    if (percent(k, 50)) {
+        name(k, "priority");
+        arg(k, "77");
+        o->refusal = o->refusal != NULL ? o->refusal : "ELATER_OPTION";
+    } else if (o->gate[1] == NULL) {
+        name(k, "sem");
+        arg(k, o->gate[1] = "none");
+    }
+}
+
+/* Few options, so that few are refused: mostly a unique key, so that they meet. unique: that key;
+ * NULL: any. */
+static void few_options(struct maker *k, struct model_options *o, const char *unique)
+{
+    static const char *const keys[] = {"u1", "u1", "u2", "u:3"};
+    static const char *const modes[] = {"drop", "replace", "replace", "move"};
+
+    *o = no_options(k->m);
+    name(k, "key");
+    arg(k, o->key = percent(k, 80) ? "a" : "b");
+    if (percent(k, 20)) {
+        name(k, "priority");
+        number(k, o->priority = below(k, 10));
+    }
+    if (unique != NULL || percent(k, 50)) {
+        name(k, "unique");
+        arg(k, o->unique = unique != NULL ? unique : PICK(k, keys));
+        name(k, "unique_mode");
+        arg(k, o->mode = PICK(k, modes));
+    }
+    if (o->unique != NULL && percent(k, 20)) {
+        name(k, "unique_for");
+        o->unique_for = MODEL_MS(k->m) + soon(k, 20000);
+    }
+    if (percent(k, k->m->is_gated ? 30 : 5)) {
+        name(k, "lock");
+        arg(k, o->gate[0] = "l1");
+    }
+    chain_options(k, o, 20);
+}
+
+/* The queue and options of a child. like: it has the unique key of this job; NULL: any. */
+static void child_options(struct maker *k, struct model_child *c, const struct model_job *like)
+{
+    bool has_bad_name = percent(k, 1);
+
+    c->queue = like != NULL ? like->queue : 0;
+    if (has_bad_name || like != NULL)
+        arg(k, has_bad_name ? "-b" : k->m->queue[c->queue].name);
+    else
+        c->queue = queue_arg(k);
+    if (like != NULL || percent(k, 65))
+        few_options(k, &c->o, like != NULL ? like->unique : NULL);
+    else
+        add_options(k, &c->o, true);
+    if (percent(k, 2))
+        bad_option(k, &c->o);
+    if (has_bad_name)
+        c->o.refusal = "ELATER_QUEUE";
+}
+
+/* One child: how many words it has, they. */
+static void child_args(struct maker *k, struct model_child *c, const struct model_job *like)
+{
+    int slot = k->args->n;
+
+    arg(k, "");
+    child_options(k, c, like);
+    c->payload =
+        percent(k, 10) ? large(below(k, 10), MODEL_BIG + 1) : chain_payload(k, &c->o, payload(k));
+    args_bytes(k->args, c->payload.p, c->payload.n);
+    buf_printf(&k->args->arg[slot], "%d", k->args->n - slot - 1);
+}
+
+/* A job with a unique key that this step ends, or NULL. */
+static const struct model_job *pick_unique(struct maker *k, const struct model_end *end, size_t n)
+{
+    for (int i = 0; i < 8 && percent(k, 90); i++) {
+        const struct model_job *j = model_find(k->m, end[below(k, (int)n)].id);
+
+        if (j != NULL && j->unique != NULL)
+            return j;
+    }
+    return NULL;
+}
+
+/* The children of result number `at` of these n. Returns how many. */
+static size_t children_of(struct maker *k, struct model_end *end, size_t n, size_t at,
+                          struct model_child *child)
+{
+    size_t all = percent(k, 2) ? 0 : 1 + (size_t)below(k, 3);
+
+    number(k, (int64_t)at + 1);
+    number(k, (int64_t)all);
+    for (size_t c = 0; c < all; c++)
+        child_args(k, &child[c], percent(k, 50) ? pick_unique(k, end, n) : NULL);
+    end[at].children = all;
+    end[at].child = child;
+    return all;
+}
+
+void children_args(struct maker *k, struct model_end *end, size_t n)
+{
+    static struct model_child child[CHILDREN_MAX + 3];
+    size_t used = 0, first = (size_t)below(k, (int)n);
+    int slot = k->args->n, all = 0;
+
+    arg(k, "");
+    for (size_t i = 0; i < n && used < CHILDREN_MAX; i++) {
+        size_t at = (first + i) % n;
+        bool is_done = end[at].verb == VERB_DONE || end[at].verb == VERB_RESULT;
+
+        if (i > 0 && !percent(k, is_done ? 50 : 10))
+            continue;
+        used += children_of(k, end, n, at, &child[used]);
+        all++;
+    }
+    buf_printf(&k->args->arg[slot], "%d", all);
 }

@@ -39,6 +39,9 @@ int64_t time_arg(struct maker *k);
 const char *pick_id(struct maker *k);
 int64_t pick_epoch(struct maker *k, bool alive);
 
+/* Options of an add (calls.c). with_token: also those that only an add of one job has. */
+void add_options(struct maker *k, struct model_options *o, bool with_token);
+
 /* ---- workers (calls_workers.c) */
 
 int64_t link_of(struct maker *k, int64_t epoch); /* mostly the right one */
@@ -59,6 +62,8 @@ void chain_options(struct maker *k, struct model_options *o, int share);
 /* A job with chain options has a large payload more often. */
 struct bytes chain_payload(struct maker *k, const struct model_options *o, struct bytes other);
 void make_import(struct maker *k);
+/* Give some of these results children: the last arguments of a step. */
+void children_args(struct maker *k, struct model_end *end, size_t n);
 
 /* ---- gates (calls_gates.c) */
 

@@ -118,6 +118,12 @@ int64_t model_tick(struct model *m, int64_t n, int64_t seen)
     return first;
 }
 
+int64_t model_tick_at(struct model *m, int64_t us)
+{
+    m->clock = m->clock >= us ? m->clock + 1 : us;
+    return m->clock;
+}
+
 void model_id(int64_t number, char id[16])
 {
     id[0] = 'j';

@@ -189,6 +189,13 @@ struct model_added {
 /* Returns NULL, or the code of the refusal. */
 const char *model_add_one(struct model *m, int q, const struct model_options *o,
                           struct bytes payload, struct model_added *added);
+/* The same, for an add of which the id is made of this time. */
+const char *model_add_at(struct model *m, int64_t at_us, int q, const struct model_options *o,
+                         struct bytes payload, struct model_added *added);
+/* Is this the token of another add? Returns the code of the refusal, or NULL. */
+const char *model_token_refusal(struct model *m, const char *token, int q, struct bytes payload);
+/* Would the second of two adds be refused since it has the token of the first one? */
+bool model_is_other(int q, struct bytes payload, int other_q, struct bytes other);
 /* Returns the code of the refusal of an add with these options, or NULL. */
 const char *model_refusal(struct model *m, int q, const struct model_options *o, size_t bytes);
 /* A new job with the options of an add; the caller gives it a state. */
@@ -270,6 +277,13 @@ enum model_verb {
     VERB_BAD
 };
 
+/* A job that is added with the end of another one. */
+struct model_child {
+    int queue;
+    struct model_options o;
+    struct bytes payload;
+};
+
 struct model_end {
     const char *id, *verb_name;
     enum model_verb verb;
@@ -277,6 +291,8 @@ struct model_end {
     const char *text, *tail;
     int queue;
     bool is_short; /* sent in a group of plain results, after all others */
+    size_t children;
+    const struct model_child *child;
 };
 
 struct model_want {
@@ -312,6 +328,9 @@ struct chain_counts {
     uint64_t followed, told; /* jobs that follow one; that are told of a death */
     uint64_t large;          /* of both: with a payload that was passed on in a key of its own */
     uint64_t at_once;        /* deaths told of jobs that were caused in the same ms */
+    uint64_t children;       /* that were added, replaced another job, or were dropped */
+    uint64_t dropped, rewrote, large_children; /* of these */
+    uint64_t refused;                          /* results with a child that is refused */
 };
 
 const struct chain_counts *chain_counts(void);
@@ -319,6 +338,10 @@ void model_import(struct model *m, int q, size_t n, const struct model_import *r
                   struct buf *out);
 /* The job is done: add the next one of its chain. result: its payload; NULL: that of the job. */
 void model_follow(struct model *m, const struct model_job *j, const struct bytes *result);
+/* The job is done: add its children. Returns 0, or the number of the child that is refused, and
+ * then nothing is changed. */
+size_t model_add_children(struct model *m, struct model_job *j, const struct model_end *e,
+                          const char **refusal);
 /* Keep the first bytes of a text as one line. */
 void model_reason(struct model_chain *chain, const char *text);
 /* The job has died. Returns the queue that is told of it; -1: none. */
@@ -352,6 +375,8 @@ void out_refusal(struct buf *out, const char *code);
 
 const char *model_queue_name(int q);
 int64_t model_tick(struct model *m, int64_t n, int64_t seen);
+/* The next number that is not before this time. */
+int64_t model_tick_at(struct model *m, int64_t us);
 void model_id(int64_t number, char id[16]);
 struct model_job *model_new_job(struct model *m, int64_t number, int q, struct bytes payload);
 /* Returns the job, wherever it is, or NULL. */

@@ -74,20 +74,12 @@ const struct chain_counts *chain_counts(void)
     return &counts;
 }
 
-/* Its id is made of the time in ms, not in us. */
-static int64_t tick_ms(struct model *m)
-{
-    int64_t first = 1000 * MODEL_MS(m);
-
-    m->clock = m->clock >= first ? m->clock + 1 : first;
-    return m->clock;
-}
-
 /* Due now, with the key, priority and trace of the job that causes it; no option else. */
 static void add_caused(struct model *m, const struct model_job *by, int q,
                        const struct model_chain *chain, struct bytes payload)
 {
-    struct model_job *j = model_new_job(m, tick_ms(m), q, payload);
+    /* Its id is made of the time in ms, not in us. */
+    struct model_job *j = model_new_job(m, model_tick_at(m, 1000 * MODEL_MS(m)), q, payload);
 
     j->priority = by->priority;
     j->key = by->key;
@@ -131,6 +123,76 @@ int model_tell_death(struct model *m, const struct model_job *j, const char *why
     counts.at_once += j->chain.parent[0] != '\0' && j->added_ms == MODEL_MS(m);
     add_caused(m, j, j->chain.on_dead, &chain, j->payload);
     return j->chain.on_dead;
+}
+
+/* ---- children */
+
+/* Would the i-th child be refused, if those before it are added? Returns the code, or NULL. */
+static const char *refused_child(struct model *m, const struct model_end *e, size_t i)
+{
+    const struct model_child *c = &e->child[i];
+    const char *refusal = model_refusal(m, c->queue, &c->o, c->payload.n);
+
+    if (refusal == NULL && c->o.token != NULL)
+        refusal = model_token_refusal(m, c->o.token, c->queue, c->payload);
+    for (size_t k = 0; refusal == NULL && c->o.token != NULL && k < i; k++) {
+        const struct model_child *other = &e->child[k];
+
+        if (other->o.token != NULL && strcmp(other->o.token, c->o.token) == 0 &&
+            model_is_other(c->queue, c->payload, other->queue, other->payload))
+            refusal = "ELATER_TOKEN";
+    }
+    return refusal;
+}
+
+static void add_child(struct model *m, const struct model_job *parent, const struct model_child *c)
+{
+    struct model_options o = c->o;
+    struct model_added added;
+
+    memcpy(o.chain.parent, parent->id, sizeof(parent->id));
+    if (model_add_at(m, 1000 * MODEL_MS(m), c->queue, &o, c->payload, &added) != NULL)
+        abort();
+    counts.children++;
+    counts.dropped += strcmp(added.word, "dropped") == 0;
+    counts.rewrote += strcmp(added.word, "replaced") == 0 || strcmp(added.word, "moved") == 0;
+    counts.large_children += c->payload.n > MODEL_BIG;
+}
+
+/* Like calls of their own: they know nothing of what the step has room for, and each lets in
+ * waiters itself. */
+static void add_children(struct model *m, struct model_job *j, const struct model_end *e)
+{
+    struct model_gates *s = m->gates;
+    int64_t room[MODEL_QUEUES], stepper = s->stepper;
+    int called = s->called;
+
+    memcpy(room, s->room, sizeof(room));
+    memset(s->room, 0, sizeof(room));
+    s->stepper = 0;
+    j->state = JOB_GONE;
+    unique_end(m, j);
+    for (size_t i = 0; i < e->children; i++) {
+        s->called = 0;
+        add_child(m, j, &e->child[i]);
+    }
+    j->state = JOB_RUNNING;
+    s->stepper = stepper;
+    s->called = called;
+    memcpy(s->room, room, sizeof(room));
+}
+
+size_t model_add_children(struct model *m, struct model_job *j, const struct model_end *e,
+                          const char **refusal)
+{
+    for (size_t i = 0; i < e->children; i++) {
+        *refusal = refused_child(m, e, i);
+        counts.refused += *refusal != NULL;
+        if (*refusal != NULL)
+            return i + 1;
+    }
+    add_children(m, j, e);
+    return 0;
 }
 
 /* ---- import */

@@ -167,21 +167,33 @@ static bool add_unique(struct model *m, int q, const struct model_options *o, st
     return true;
 }
 
+bool model_is_other(int q, struct bytes payload, int other_q, struct bytes other)
+{
+    return q != other_q || payload.n != other.n || memcmp(payload.p, other.p, payload.n) != 0;
+}
+
+const char *model_token_refusal(struct model *m, const char *token, int q, struct bytes payload)
+{
+    const struct model_token *was = token_of(m, token);
+
+    return was != NULL && model_is_other(was->queue, was->payload, q, payload) ? "ELATER_TOKEN"
+                                                                               : NULL;
+}
+
 /* An add with a token that was used before: what that add has done. Returns the code of a refusal,
  * or NULL. */
 static const char *repeat(const struct model_token *was, int q, struct bytes payload,
                           struct model_added *added)
 {
-    if (was->queue != q || was->payload.n != payload.n ||
-        memcmp(was->payload.p, payload.p, payload.n) != 0)
+    if (model_is_other(was->queue, was->payload, q, payload))
         return "ELATER_TOKEN";
     *added = (struct model_added){"", "repeated", was->due};
     memcpy(added->id, was->id, sizeof(added->id));
     return NULL;
 }
 
-const char *model_add_one(struct model *m, int q, const struct model_options *o,
-                          struct bytes payload, struct model_added *added)
+const char *model_add_at(struct model *m, int64_t at_us, int q, const struct model_options *o,
+                         struct bytes payload, struct model_added *added)
 {
     struct model_token *was = o->token != NULL ? token_of(m, o->token) : NULL;
     const char *id, *refusal = model_refusal(m, q, o, payload.n);
@@ -195,7 +207,7 @@ const char *model_add_one(struct model *m, int q, const struct model_options *o,
     *added = (struct model_added){"", "added", o->due};
     if (o->unique == NULL ||
         !add_unique(m, q, o, payload, &id, &added->word, &added->due, &is_successor)) {
-        j = model_insert(m, model_tick(m, 1, 0), q, o, payload);
+        j = model_insert(m, model_tick_at(m, at_us), q, o, payload);
         j->is_successor = is_successor;
         unique_take(m, j);
         model_enqueue(m, j, o->due);
@@ -205,6 +217,12 @@ const char *model_add_one(struct model *m, int q, const struct model_options *o,
     if (o->token != NULL)
         remember_token(m, o->token, added->id, added->due, q, payload);
     return NULL;
+}
+
+const char *model_add_one(struct model *m, int q, const struct model_options *o,
+                          struct bytes payload, struct model_added *added)
+{
+    return model_add_at(m, m->now_us, q, o, payload, added);
 }
 
 void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,

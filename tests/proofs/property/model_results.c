@@ -6,19 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool is_done(const struct model_end *e)
+{
+    return e->verb == VERB_DONE || e->verb == VERB_RESULT;
+}
+
 static void apply(struct model *m, const struct model_end *e, struct model_job *j, bool cancelled)
 {
-    bool is_done = e->verb == VERB_DONE || e->verb == VERB_RESULT;
     struct bytes result = {e->tail, strlen(e->tail)};
     int64_t now = MODEL_MS(m);
 
     if (e->verb == VERB_PROGRESS) {
         model_set(&j->progress, model_line(e->text));
-    } else if (cancelled && !is_done) {
+    } else if (cancelled && !is_done(e)) {
         model_end_cancelled(m, j,
                             model_outcome("cancelled", e->code, now, j->starts,
                                           "cancelled while running", e->tail));
-    } else if (is_done) {
+    } else if (is_done(e)) {
         m->queue[j->queue].done++;
         model_follow(m, j, e->verb == VERB_RESULT ? &result : NULL);
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->tail), e->a);
@@ -60,6 +64,21 @@ static bool is_watched(const struct model *m)
     return false;
 }
 
+/* Returns whether its children are refused; this is then the answer. */
+static bool is_refused(struct model *m, const struct model_end *e, struct model_job *j,
+                       struct buf *out)
+{
+    const char *refusal;
+    char text[96];
+    size_t n = is_done(e) ? model_add_children(m, j, e, &refusal) : 0;
+
+    if (n == 0)
+        return false;
+    (void)snprintf(text, sizeof(text), "refused child %zu: %s", n, refusal);
+    out_text(out, text);
+    return true;
+}
+
 static void settle_one(struct model *m, const struct model_step *s, const struct model_end *e,
                        struct freed *f, struct buf *out)
 {
@@ -79,6 +98,8 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         out_text(out, "error ELATER_ARGS no amount");
         return;
     }
+    if (is_refused(m, e, j, out))
+        return;
     if (e->is_short && j->chain.thens > 0 && !f->is_watched)
         f->followed[f->followeds++] = j;
     else if (e->is_short)

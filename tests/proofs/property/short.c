@@ -60,6 +60,21 @@ static int64_t count_ends(const struct args *a, int at, int head)
     return n;
 }
 
+/* An answer. Of a child that is refused, only the code is told. */
+static void render_answer(const struct reply *r, struct buf *out)
+{
+    static const char begin[] = "refused child ";
+    const char *code;
+
+    if (reply_kind(r) != REPLY_STR || strncmp(reply_str(r), begin, sizeof(begin) - 1) != 0 ||
+        (code = strstr(reply_str(r), ": ")) == NULL) {
+        server_render(out, r);
+        return;
+    }
+    code += 2;
+    out_bytes(out, reply_str(r), (size_t)(code - reply_str(r)) + strcspn(code, " "));
+}
+
 /* The answers to the long results, then those to the groups: there only refused ones are told. */
 static void render_answers(const struct reply *r, int64_t ends, struct buf *out)
 {
@@ -68,7 +83,7 @@ static void render_answers(const struct reply *r, int64_t ends, struct buf *out)
 
     buf_puts(out, "[ ");
     for (size_t i = 0; i < reply_count(told); i++)
-        server_render(out, reply_at(told, i));
+        render_answer(reply_at(told, i), out);
     for (int64_t i = 1; i <= ends; i++) {
         if (next + 1 < reply_count(refused) && reply_int(reply_at(refused, next)) == i) {
             const struct reply *answer = reply_at(refused, next + 1);

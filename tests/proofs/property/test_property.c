@@ -254,10 +254,19 @@ static void test_sequences(void **state)
         "chains: %llu jobs followed, %llu deaths told (%llu at once), %llu payloads\n",
         (unsigned long long)chain_counts()->followed, (unsigned long long)chain_counts()->told,
         (unsigned long long)chain_counts()->at_once, (unsigned long long)chain_counts()->large);
+    (void)printf(
+        "children: %llu (%llu dropped, %llu in the place of others, %llu large), %llu ends "
+        "refused\n",
+        (unsigned long long)chain_counts()->children, (unsigned long long)chain_counts()->dropped,
+        (unsigned long long)chain_counts()->rewrote,
+        (unsigned long long)chain_counts()->large_children,
+        (unsigned long long)chain_counts()->refused);
     if (fx.sequences >= 100 && fx.length == LENGTH_MAX) {
         assert_true(short_counts()->claims > 0 && short_counts()->ends > short_counts()->refused);
         assert_true(chain_counts()->followed > 0 && chain_counts()->large > 0 &&
                     chain_counts()->told > 0);
+        assert_true(chain_counts()->children > chain_counts()->refused &&
+                    chain_counts()->refused > 0 && chain_counts()->rewrote > 0);
     }
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
