@@ -199,6 +199,15 @@ static bool take_solo(struct claims *c, int q, int64_t room, struct candidate *o
 
 /* ---- claims */
 
+/* How many bytes the call copies: a large payload, where a death is told. */
+static int64_t copied(const struct candidate *k)
+{
+    return k->is_dead && k->job != NULL && k->job->chain.on_dead >= 0 &&
+                   k->job->payload.n > MODEL_BIG
+               ? (int64_t)k->job->payload.n
+               : 0;
+}
+
 /* Check the candidates, and find those that have to be buried. Returns how many were checked. */
 static size_t examine(struct claims *c, const struct model_want *w, struct candidate *cand,
                       size_t n)
@@ -248,7 +257,7 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
         if (k->raw == NULL && k->due > MODEL_MS(c->m) && !k->is_granted &&
             (k->is_dead || k->spot.n > 0 || k->job->payload.n > MODEL_BIG))
             return i; /* it waits until it is due */
-        c->bytes -= k->bytes;
+        c->bytes -= k->bytes + copied(k);
         if (c->bytes <= 0)
             return i + 1;
     }
