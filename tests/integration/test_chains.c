@@ -264,8 +264,8 @@ static void test_a_kill_before_the_end_is_told(void **state)
     reply_free(test_redis_call(&redis, "CLIENT", "UNPAUSE", NULL));
     assert_int_equal(children(), 0);
     start_a("");
-    assert_true(test_until_int(&redis, "ZCARD", ROOT ":running", 0, LONG_MS));
-    assert_true(test_until_int(&redis, "HLEN", ROOT ":jobs", 1, LONG_MS));
+    assert_true(test_until_int(&redis, "ZCARD", ROOT ":q:child:5", 1, LONG_MS));
+    assert_int_equal(test_int(&redis, "HLEN", ROOT ":jobs"), 1);
     r = test_redis_call(&redis, "HVALS", ROOT ":jobs", NULL);
     assert_non_null(strstr(reply_str(reply_at(r, 0)), "\n2"));
     reply_free(r);

@@ -1,5 +1,5 @@
--- Chains: what the end of a job causes. The call that ends the job adds the next one, so neither is
--- ever there without the other.
+-- What the end of a job causes: the next job of its chain, its children, a job that tells of its
+-- death. The call that ends the job adds them, so neither is ever there without the other.
 --
 -- Fields of a record (record.lua): n: the queues that follow when the job is done, with commas
 -- between them; d: the queue that gets a job when this one dies; p: the id of the job that caused
