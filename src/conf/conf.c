@@ -481,12 +481,16 @@ struct conf *conf_load_address(const char *path, char *const *env, struct err *w
 {
     static const char *const keys[] = {"redis",     "redis_password_file", "redis_timeout",
                                        "namespace", "state_dir",           NULL};
+    static const char *const needed[] = {"redis", "redis_password_file", "namespace", "state_dir",
+                                         NULL};
     struct conf *conf = conf_load(path, env, err);
     struct err ignored = ERR_INIT;
 
     if (conf != NULL || err->code != ERR_CONFIG)
         return conf;
     conf = load_with(path, env, keys, NULL, &ignored);
+    if (conf == NULL)
+        conf = load_with(path, env, needed, NULL, &ignored);
     /* A file that does not name a server must not lead to another one: it may be misspelt. */
     if (conf == NULL ||
         conf->lines[conf_row_find(conf_top_rows, CONF_TOP_ROWS, "redis") - conf_top_rows] == 0) {

@@ -292,6 +292,7 @@ static void test_configuration_and_password(void **state)
 static void test_a_broken_file_takes_no_command_away(void **state)
 {
     static const char *const broken[] = {
+        "redis_timeout: 5\n",
         "colour: red\n",
         "concurrency: many\n",
         "stop_timeout: -1s\n",
