@@ -11,7 +11,7 @@ local OWN = ' ([KTufpm])=%S+' -- options whose value is the job's own
 -- -> the class of a record, nil where it has no header; the header
 function L.class_of(ctx, record)
   local lf = string.find(record, '\n', 1, true)
-  if not lf or lf > 2048 then
+  if not lf or lf > L.HEADER_MAX then
     return nil
   end
   local header = string.sub(record, 1, lf)

@@ -10,7 +10,6 @@
 -- of ends.lua reads that entry anyway, and does not read records.
 
 local THEN_MAX = 8
-local HEADER_MAX = 2048
 local OF_PARENT = 16        -- bytes that p adds to the header of a next job
 local REASON_BYTES = 256
 
@@ -38,9 +37,9 @@ function L.check_chain(R, job)
     L.fail_full()
   end
   local n = #L.header(job) + OF_PARENT
-  if n > HEADER_MAX then
+  if n > L.HEADER_MAX then
     L.fail('ELATER_SIZE', 'the options have ' .. L.int(n) .. ' bytes together, at most ' ..
-           L.int(HEADER_MAX) .. ' fit')
+           L.int(L.HEADER_MAX) .. ' fit')
   end
 end
 

@@ -27,6 +27,7 @@ L.PROTOCOL = 1
 L.MAX_PAYLOAD = 1048576     -- bytes, where R:config says nothing else
 L.LEAST_LIMIT = 1024        -- bytes of a payload; no queue takes fewer
 L.BIG = 16384               -- a larger payload is kept in R:big:<id>
+L.HEADER_MAX = 2048         -- bytes of a record before its payload, with the LF
 L.MAX_QUEUES = 10000        -- names in one namespace
 L.SOLO_CRASHES = 2          -- from so many crashes on, a job runs solo
 L.SECONDS_FROM = 1e8        -- a "ms" time between these two was meant as seconds
@@ -217,6 +218,11 @@ function L.need(R, ...)
   end
 end
 
+-- Is this a job id?
+function L.is_id(id)
+  return #id == 12 and string.find(id, '^j[0-9a-z]+$') ~= nil
+end
+
 -- A job id or QUEUE@UNIQUE -> the id. Fails if it is neither, or if no job has the unique key.
 function L.check_id(R, id)
   if id == nil then
@@ -230,7 +236,7 @@ function L.check_id(R, id)
     end
     return owner
   end
-  if not string.match(id, '^j[0-9a-z]+$') or #id ~= 12 then
+  if not L.is_id(id) then
     L.fail('ELATER_NOJOB', L.quote(id) .. ' is no job id (j and 11 characters)')
   end
   return id

@@ -51,7 +51,7 @@ function L.parse(record)
     return job
   end
   local lf = string.find(record, '\n', at, true)
-  if lf == nil or lf > 2048 then
+  if lf == nil or lf > L.HEADER_MAX then
     return nil
   end
   job.body = lf + 1

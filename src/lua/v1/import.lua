@@ -57,7 +57,7 @@ KEPT['then'] = function(job, value)
 end
 
 function KEPT.parent(job, value)
-  if not string.match(value, '^j[0-9a-z]+$') or #value ~= 12 then
+  if not L.is_id(value) then
     L.fail('ELATER_OPTION', 'parent ' .. L.quote(value) .. ' is no job id')
   end
   job.p = value

@@ -19,7 +19,7 @@ local function drop(R, queue, ids, records, now_ms)
       L.announce(R, id, L.outcome('cancelled', 0, now_ms, 0, 'purged', ''))
     end
     -- A search in the header is cheaper than to parse each one.
-    if string.find(string.sub(records[i], 1, 2048), ' u=', 1, true) then
+    if string.find(string.sub(records[i], 1, L.HEADER_MAX), ' u=', 1, true) then
       L.end_unique(R, id, L.parse(records[i]))
     end
   end
