@@ -479,10 +479,9 @@ int conf_find_errors(const char *path, char *const *env, struct conf_errors *ret
 struct conf *conf_load_address(const char *path, char *const *env, struct err *warning,
                                struct err *err)
 {
-    static const char *const keys[] = {"redis",     "redis_password_file", "redis_timeout",
-                                       "namespace", "state_dir",           NULL};
-    static const char *const needed[] = {"redis", "redis_password_file", "namespace", "state_dir",
-                                         NULL};
+    /* The first one has a default. */
+    static const char *const keys[] = {"redis_timeout", "redis",     "redis_password_file",
+                                       "namespace",     "state_dir", NULL};
     struct conf *conf = conf_load(path, env, err);
     struct err ignored = ERR_INIT;
 
@@ -490,7 +489,7 @@ struct conf *conf_load_address(const char *path, char *const *env, struct err *w
         return conf;
     conf = load_with(path, env, keys, NULL, &ignored);
     if (conf == NULL)
-        conf = load_with(path, env, needed, NULL, &ignored);
+        conf = load_with(path, env, keys + 1, NULL, &ignored);
     /* A file that does not name a server must not lead to another one: it may be misspelt. */
     if (conf == NULL ||
         conf->lines[conf_row_find(conf_top_rows, CONF_TOP_ROWS, "redis") - conf_top_rows] == 0) {

@@ -166,7 +166,6 @@ int children_line(struct children *c, const char *line, size_t n, bool cut, size
     if (n > CHILDREN_HEADER_BYTES)
         children_refuse(c, "a line of an add has more than 2,048 bytes");
     c->awaits_lf = true;
-    c->left = h.payload_len;
     *ret_len = h.payload_len;
     if (has_room(c, h.payload_len)) {
         for (size_t i = 0; i < h.n; i++)
@@ -179,7 +178,6 @@ int children_line(struct children *c, const char *line, size_t n, bool cut, size
 
 void children_payload(struct children *c, const char *p, size_t n)
 {
-    c->left -= n;
     if (c->refusal[0] != '\0')
         return;
     buf_add(&c->bytes, p, n);
@@ -198,6 +196,6 @@ bool children_end_payload(struct children *c, size_t n)
 
 void children_end(struct children *c, bool is_half_line)
 {
-    if (is_half_line || c->left > 0 || c->awaits_lf)
+    if (is_half_line || c->awaits_lf)
         children_refuse(c, "an add was cut off by the end of its handler");
 }

@@ -29,8 +29,7 @@ struct children {
     size_t *counts; /* words of each child */
     size_t n;
     size_t payloads;   /* bytes of all payloads */
-    size_t left;       /* bytes of the last child's payload that are still to come */
-    bool awaits_lf;    /* they must be followed by a line feed */
+    bool awaits_lf;    /* a payload of `len N` is under way: its line feed has not come */
     char refusal[160]; /* "": none */
 };
 

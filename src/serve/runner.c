@@ -136,8 +136,7 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     struct runner *r = arg;
     const struct place *p = &r->places[slot];
     const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
-    struct verdict_data data = {tail->data != NULL ? tail->data : "", tail->len,
-                                run->children.n > 0 ? &run->children : NULL};
+    struct verdict_data data = {tail->data != NULL ? tail->data : "", tail->len, &run->children};
     struct verdict v;
     char id[JOB_ID_LEN + 1];
 

@@ -51,7 +51,6 @@ static void stop_adding(struct stream_proc *p, const struct stream_item *it)
 {
     if (p->adding != it)
         return;
-    p->strays.left = it->children.left;
     p->strays.awaits_lf = it->children.awaits_lf;
     p->adding = NULL;
 }
