@@ -15,7 +15,7 @@ static struct held_job **bucket_of(struct held_jobs *l, const char *id)
     return &l->table[text_hash(id + (n > 6 ? n - 6 : 0)) % HELD_TABLE];
 }
 
-static struct held_job *chain_of(const struct held_jobs *l, const char *id)
+static struct held_job *first_in_slot(const struct held_jobs *l, const char *id)
 {
     return *bucket_of((struct held_jobs *)l, id);
 }
@@ -118,7 +118,7 @@ struct held_job *held_add(struct held_jobs *l, const struct job *job)
     if (l->first != NULL)
         l->first->before = h;
     l->first = h;
-    h->chain = *bucket;
+    h->in_slot = *bucket;
     *bucket = h;
     l->n++;
     enter_state(l, h);
@@ -136,8 +136,8 @@ void held_remove(struct held_jobs *l, struct held_job *h)
     struct held_job **at = bucket_of(l, h->job.id);
 
     while (*at != h)
-        at = &(*at)->chain;
-    *at = h->chain;
+        at = &(*at)->in_slot;
+    *at = h->in_slot;
     if (h == l->first)
         l->first = h->next;
     else
@@ -160,7 +160,7 @@ void held_clear(struct held_jobs *l)
 
 struct held_job *held_find(const struct held_jobs *l, const char *id)
 {
-    for (struct held_job *h = chain_of(l, id); h != NULL; h = h->chain) {
+    for (struct held_job *h = first_in_slot(l, id); h != NULL; h = h->in_slot) {
         if (h->state != HELD_LOST && strcmp(h->job.id, id) == 0)
             return h;
     }
@@ -169,7 +169,7 @@ struct held_job *held_find(const struct held_jobs *l, const char *id)
 
 struct held_job *held_find_lost(const struct held_jobs *l, const char *id)
 {
-    for (struct held_job *h = chain_of(l, id); h != NULL; h = h->chain) {
+    for (struct held_job *h = first_in_slot(l, id); h != NULL; h = h->in_slot) {
         if (h->state == HELD_LOST && strcmp(h->job.id, id) == 0)
             return h;
     }
@@ -178,7 +178,7 @@ struct held_job *held_find_lost(const struct held_jobs *l, const char *id)
 
 struct held_job *held_in_pool(const struct held_jobs *l, const char *id)
 {
-    for (struct held_job *h = chain_of(l, id); h != NULL; h = h->chain) {
+    for (struct held_job *h = first_in_slot(l, id); h != NULL; h = h->in_slot) {
         if (held_is_in_pool(h) && strcmp(h->job.id, id) == 0)
             return h;
     }

@@ -45,7 +45,7 @@ enum held_state {
 
 struct held_job {
     struct held_job *next, *before; /* in the list of all held jobs, the newest first */
-    struct held_job *chain;         /* the next job in the same slot of the table */
+    struct held_job *in_slot;       /* the next job in the same slot of the table */
     struct held_job *awaiting_after, *awaiting_before; /* AWAITS_PLACE: its neighbours */
     struct job job;
     enum held_state state;  /* written by held_move alone */

@@ -358,6 +358,14 @@ static void test_children_of_each_kind(void **state)
     assert_string_equal(redis("GET R:big:%s", only("d")), big);
 }
 
+/* Nobody else has the unique key of this job, which has ended, and it will expire. */
+static void assert_stays_taken(const char *key, const char *id)
+{
+    assert_string_equal(redis("HLEN R:jobs"), "0");
+    assert_string_equal(redis("GET R:uniq:%s", key), id);
+    assert_true(atoi(redis("PTTL R:uniq:%s", key)) > 0);
+}
+
 /* The key of a job with unique_for stays taken when it ends, also for the children of the same
  * call. */
 static void test_a_child_and_a_key_that_stays_taken(void **state)
@@ -371,16 +379,12 @@ static void test_a_child_and_a_key_that_stays_taken(void **state)
     (void)step(w, text("2 %s 1 done a 0 0 ok '' %s 1 done b 0 0 ok ''", x, y), "none",
                "0 0 1 2 1 6 a unique u unique_mode replace new");
     assert_string_equal(at(2, -1), "[ok ok]");
-    assert_string_equal(redis("HLEN R:jobs"), "0");
-    assert_string_equal(redis("GET R:uniq:a:u"), x);
-    assert_true(atoi(redis("PTTL R:uniq:a:u")) > 0);
+    assert_stays_taken("a:u", x);
     /* So it does for the children of the job itself. */
     z = add("a unique v unique_for 1h z");
     assert_string_equal(take(w, "a"), z);
     assert_string_equal(end_with(w, z, "1 4 a unique v new"), "ok");
-    assert_string_equal(redis("HLEN R:jobs"), "0");
-    assert_string_equal(redis("GET R:uniq:a:v"), z);
-    assert_true(atoi(redis("PTTL R:uniq:a:v")) > 0);
+    assert_stays_taken("a:v", z);
     /* Without unique_for the key is free. */
     z = add("a unique w z");
     assert_string_equal(take(w, "a"), z);
@@ -468,6 +472,12 @@ static void test_a_payload_that_the_next_queue_refuses(void **state)
     assert_string_equal(redis("ZCARD R:dead:b"), "1");
 }
 
+static int large_payloads(void)
+{
+    (void)redis("KEYS R:big:*");
+    return len_at(-1);
+}
+
 /* A step ends a job, claims the next one, and buries it: its death is told with the payload, which
  * has not moved yet. */
 static void test_a_payload_that_goes_on_twice(void **state)
@@ -481,14 +491,7 @@ static void test_a_payload_that_goes_on_twice(void **state)
                   "[");
     assert_string_equal(redis("ZCARD R:dead:b"), "1");
     assert_string_equal(redis("GET R:big:%s", only("d")), big);
-    (void)redis("KEYS R:big:*");
-    assert_int_equal(len_at(-1), 2);
-}
-
-static int large_payloads(void)
-{
-    (void)redis("KEYS R:big:*");
-    return len_at(-1);
+    assert_int_equal(large_payloads(), 2);
 }
 
 /* A step of a user who has all rights but this one. -> the reply */

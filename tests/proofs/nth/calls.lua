@@ -68,7 +68,8 @@ nth.words('uniq', 'later_add uniq unique ret unique_mode replace new|', rewritte
 
 -- ---- one job
 
-local function now(tag, fate)
+-- Where the call succeeds, this is the fate of the job from now on.
+function nth.now(tag, fate)
   return function(m, _, why)
     if not why then
       m.fate[tag] = fate
@@ -78,6 +79,8 @@ local function now(tag, fate)
     end
   end
 end
+
+local now = nth.now
 
 nth.words('plain', 'later_cancel $p1', now('p1', 'gone'))
 nth.words('plain', 'later_cancel $prio0', now('prio0', 'gone'))

@@ -63,11 +63,7 @@ end, after = function(m)
   m.victims = {m.name.V}
 end}
 
-local function now(tag, fate)
-  return function(m, _, why)
-    m.fate[tag] = not why and fate or m.fate[tag]
-  end
-end
+local now = nth.now
 
 nth.words('chains', 'later_cancel $wait', now('wait', 'gone'))
 nth.words('chains', 'later_cancel $wait2', now('wait2', 'gone'))

@@ -21,6 +21,7 @@
 
 #include "../../support/env.h"
 #include "calls.h"
+#include "maker.h"
 #include "model.h"
 #include "server.h"
 #include "short.h"
@@ -288,20 +289,14 @@ static void test_judge(void **state)
     for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
         struct finding v = {-1, "", BUF_INIT, BUF_INIT};
         struct sequence s = {.seed = 1};
-        struct model_options o = {.priority = 5,
-                                  .a = MODEL_NONE,
-                                  .t = MODEL_NONE,
-                                  .x = MODEL_NONE,
-                                  .k = MODEL_NONE,
-                                  .unique_for = MODEL_NONE,
-                                  .chain = MODEL_NO_CHAIN};
+        struct model_options o;
 
         start(&s);
         args_clear(&fx.args);
         for (int k = 0; k < 6; k++)
             args_text(&fx.args,
                       ((const char *[]){"FCALL", "later_add", "1", MODEL_ROOT, "mail", "x"})[k]);
-        o.due = MODEL_MS(fx.model);
+        o = no_options(fx.model);
         model_add(fx.model, 0, &o, (struct bytes){"x", 1}, &v.want);
         server_call(&fx.server, &fx.args, &v.got);
         assert_true(compare(&v, 0, "the reply"));
