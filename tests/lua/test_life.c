@@ -195,6 +195,19 @@ static void test_retry(void **state)
     assert_no_trace();
 }
 
+/* A dead job that is retried at a time is never due before: one call does both. */
+static void test_retry_at_a_time(void **state)
+{
+    const char *w = worker(), *id = a_dead_job(w, "key D");
+
+    (void)state;
+    assert_refused("ELATER_TIME", "later_retry %s soon", id);
+    assert_starts(fcall("later_retry %s +1h", id), text("[%s retried ", id));
+    assert_time(int_at(2, -1), 3590000, 3600000);
+    assert_string_equal(claim(w, "mail", 1), "nil");
+    assert_time(int_at(5, 0, -1), 3590000, 3600000);
+}
+
 static void test_show(void **state)
 {
     const char
@@ -571,6 +584,7 @@ int main(void)
                                        FX_TEST(test_cancel_ends_on_every_path),
                                        FX_TEST(test_moves),
                                        FX_TEST(test_retry),
+                                       FX_TEST(test_retry_at_a_time),
                                        FX_TEST(test_show),
                                        FX_TEST(test_failures),
                                        FX_TEST(test_pause_and_resume),

@@ -39,7 +39,14 @@ static int collect(struct cli *cli, const struct retry_order *order, struct buf 
     return 0;
 }
 
-static int put_off(struct cli *cli, const char *id, int64_t ms, struct err *err)
+/* It is no failure if somebody else retried, cancelled or started the job meanwhile. */
+static bool is_overtaken(const struct err *err)
+{
+    return cli_is_refusal(err, "ELATER_STATE") || cli_is_refusal(err, "ELATER_NOJOB");
+}
+
+/* Due in so many ms. 1: retried. 0: it was not dead any more. -1 with err. */
+static int retry(struct cli *cli, const char *id, int64_t ms, struct err *err)
 {
     struct cli_call call = {.n = 0};
     char when[32];
@@ -48,30 +55,10 @@ static int put_off(struct cli *cli, const char *id, int64_t ms, struct err *err)
     (void)snprintf(when, sizeof(when), "+%lldms", (long long)ms);
     cli_call_puts(&call, id);
     cli_call_puts(&call, when);
-    r = cli_fcall(cli, "later_reschedule", &call, err);
-    reply_free(r);
-    return r != NULL ? 0 : -1;
-}
-
-/* It is no failure if somebody else retried, cancelled or started the job meanwhile. */
-static bool is_overtaken(const struct err *err)
-{
-    return cli_is_refusal(err, "ELATER_STATE") || cli_is_refusal(err, "ELATER_NOJOB");
-}
-
-/* 1: retried. 0: it was not dead any more. -1 with err. */
-static int retry(struct cli *cli, const char *id, int64_t ms, struct err *err)
-{
-    struct cli_call call = {.n = 0};
-    struct reply *r;
-
-    cli_call_puts(&call, id);
     r = cli_fcall(cli, "later_retry", &call, err);
     if (r == NULL)
         return is_overtaken(err) ? 0 : -1;
     reply_free(r);
-    if (ms > 0 && put_off(cli, id, ms, err) < 0 && !is_overtaken(err))
-        return -1;
     return 1;
 }
 

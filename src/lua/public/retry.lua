@@ -1,8 +1,10 @@
--- later_retry R ID -> [id, 'retried', due_ms]
+-- later_retry R ID [T] -> [id, 'retried', due_ms]
 --
--- Run a dead job again, at once. Its attempts and crashes are counted from 0 again. Its start
--- number goes on rising, so that a late result of an earlier start is refused.
--- Errors: ELATER_ARGS NOJOB STATE TYPE UNIQUE (another job has its unique key). Cost: O(log n).
+-- Run a dead job again, at once or at T, which is as for `at`. Its attempts and crashes are counted
+-- from 0 again. Its start number goes on rising, so that a late result of an earlier start is
+-- refused.
+-- Errors: ELATER_ARGS NOJOB STATE TIME TYPE UNIQUE (another job has its unique key). Cost:
+-- O(log n).
 
 L.register('later_retry', {'allow-oom'}, function(R, args)
   local id = L.check_id(R, args[1])
@@ -11,14 +13,15 @@ L.register('later_retry', {'allow-oom'}, function(R, args)
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a dead one can be retried' ..
            (state == 'waiting' and ' (later_run_now makes it due at once)' or ''))
   end
-  L.retake_unique(R, id, job)
   local now_ms = L.ms(L.now_us())
+  local due = args[2] and L.time(args[2], now_ms, 'time') or now_ms
+  L.retake_unique(R, id, job)
   tries.attempts, tries.crashes = 0, 0
   db('ZREM', R .. ':dead:' .. job.queue, id)
-  db('HSET', R .. ':tries', id, L.tries_text(tries, now_ms))
-  L.enqueue(R, id, job, tries, now_ms)
+  db('HSET', R .. ':tries', id, L.tries_text(tries, due))
+  L.enqueue(R, id, job, tries, due)
   if L.events then
-    L.event('retried', id, job.queue, now_ms, tries.starts)
+    L.event('retried', id, job.queue, due, tries.starts)
   end
-  return {id, 'retried', now_ms}
+  return {id, 'retried', due}
 end)
