@@ -1,11 +1,9 @@
 #include "job/children.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/text.h"
 
 #define LEN_DIGITS 15
 
@@ -42,8 +40,8 @@ void children_free(struct children *c)
 
 void children_refuse(struct children *c, const char *text)
 {
-    if (c->refusal[0] == '\0')
-        text_copy(c->refusal, sizeof(c->refusal), text);
+    if (c->refusal == NULL)
+        c->refusal = text;
 }
 
 static void add_word(struct children *c, const char *p, size_t n)
@@ -56,18 +54,11 @@ static void add_word(struct children *c, const char *p, size_t n)
 /* Is there room for one more child with a payload of so many bytes? */
 static bool has_room(struct children *c, size_t bytes)
 {
-    char text[96];
-
-    if (c->n == CHILDREN_MAX) {
-        (void)snprintf(text, sizeof(text), "it adds more than %d jobs", CHILDREN_MAX);
-        children_refuse(c, text);
-    } else if (bytes > CHILDREN_BYTES - c->payloads) {
-        (void)snprintf(text, sizeof(text),
-                       "the payloads of the jobs that it adds have more than %lu bytes",
-                       CHILDREN_BYTES);
-        children_refuse(c, text);
-    }
-    return c->refusal[0] == '\0';
+    if (c->n == CHILDREN_MAX)
+        children_refuse(c, "it adds more than 1,000 jobs");
+    else if (bytes > CHILDREN_BYTES - c->payloads)
+        children_refuse(c, "the payloads of the jobs that it adds have more than 1 MiB");
+    return c->refusal == NULL;
 }
 
 static void count_child(struct children *c, size_t words, size_t payload)
@@ -178,7 +169,7 @@ int children_line(struct children *c, const char *line, size_t n, bool cut, size
 
 void children_payload(struct children *c, const char *p, size_t n)
 {
-    if (c->refusal[0] != '\0')
+    if (c->refusal != NULL)
         return;
     buf_add(&c->bytes, p, n);
     c->lens[c->nwords - 1] += n;

@@ -28,9 +28,9 @@ struct children {
     size_t nwords;
     size_t *counts; /* words of each child */
     size_t n;
-    size_t payloads;   /* bytes of all payloads */
-    bool awaits_lf;    /* a payload of `len N` is under way: its line feed has not come */
-    char refusal[160]; /* "": none */
+    size_t payloads;     /* bytes of all payloads */
+    bool awaits_lf;      /* a payload of `len N` is under way: its line feed has not come */
+    const char *refusal; /* a literal; NULL: none */
 };
 
 void children_done(struct children *c);
@@ -38,7 +38,7 @@ void children_done(struct children *c);
 struct children *children_copy(const struct children *c);
 void children_free(struct children *c); /* NULL is fine */
 
-/* Nothing more is taken. Only the first text is kept. */
+/* Nothing more is taken. Only the first text, a literal, is kept. */
 void children_refuse(struct children *c, const char *text);
 
 /* Add a child of these words. */

@@ -69,7 +69,7 @@ void policy_refused(const struct job *job, const struct conf_queue *conf, const 
 static void done(const struct job *job, const struct conf_queue *conf, const struct run_result *run,
                  uint32_t random, struct verdict *ret)
 {
-    if (run->children.refusal[0] != '\0') {
+    if (run->children.refusal != NULL) {
         policy_refused(job, conf, run->children.refusal, random, ret);
         return;
     }

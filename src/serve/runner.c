@@ -24,6 +24,13 @@ struct place {
     bool is_busy;
 };
 
+struct known_queue {
+    char name[JOB_QUEUE_MAX + 1];
+    const struct served_queue *served; /* NULL: not served any more */
+    const struct conf_queue *conf;
+    struct run_count *ran;
+};
+
 struct runner {
     struct pool *pool;
     struct backends *backends;
@@ -37,12 +44,7 @@ struct runner {
     const struct conf *conf;
     const struct served_queues *served;
     struct runner_events events;
-    struct {
-        char name[JOB_QUEUE_MAX + 1];
-        const struct served_queue *served; /* NULL: not served any more */
-        const struct conf_queue *conf;
-        struct run_count *ran;
-    } queue; /* that was found last */
+    struct known_queue queue; /* that was found last */
     struct counts counts;
     struct run_counts ran;
     struct buf header; /* of the job that is given to a stream just now */
@@ -50,35 +52,23 @@ struct runner {
     bool is_ending, are_backends_gone;
 };
 
-/* Keep the queue that was found last: jobs of one queue often come together, and a search among
- * thousands of queues is a fifth of what a plug-in's job costs here. */
-static void keep_queue(struct runner *r, const char *queue)
+/* The queue that was found last is kept: jobs of one queue often come together, and a search among
+ * thousands of queues is a fifth of what a plug-in's job costs here. Valid until the next call. */
+static const struct known_queue *queue_of(struct runner *r, const char *queue)
 {
-    if (strcmp(r->queue.name, queue) == 0)
-        return;
-    text_copy(r->queue.name, sizeof(r->queue.name), queue);
-    r->queue.served = served_queues_find(r->served, queue);
-    r->queue.conf = conf_queue(r->conf, queue);
-    r->queue.ran = run_counts_of(&r->ran, queue);
+    if (strcmp(r->queue.name, queue) != 0) {
+        text_copy(r->queue.name, sizeof(r->queue.name), queue);
+        r->queue.served = served_queues_find(r->served, queue);
+        r->queue.conf = conf_queue(r->conf, queue);
+        r->queue.ran = run_counts_of(&r->ran, queue);
+    }
+    return &r->queue;
 }
 
-static const struct served_queue *queue_of(struct runner *r, const char *queue)
+static void count_run(const struct known_queue *q, int64_t us)
 {
-    keep_queue(r, queue);
-    return r->queue.served;
-}
-
-static const struct conf_queue *conf_of(struct runner *r, const char *queue)
-{
-    keep_queue(r, queue);
-    return r->queue.conf;
-}
-
-static void count_run(struct runner *r, const char *queue, int64_t us)
-{
-    keep_queue(r, queue);
-    r->queue.ran->runs++;
-    r->queue.ran->us += us > 0 ? (uint64_t)us : 0;
+    q->ran->runs++;
+    q->ran->us += us > 0 ? (uint64_t)us : 0;
 }
 
 #define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
@@ -135,16 +125,17 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
 {
     struct runner *r = arg;
     const struct place *p = &r->places[slot];
+    const struct known_queue *q = queue_of(r, p->job.queue);
     const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
     struct verdict_data data = {tail->data != NULL ? tail->data : "", tail->len, &run->children};
     struct verdict v;
     char id[JOB_ID_LEN + 1];
 
     memcpy(id, p->job.id, sizeof(id));
-    policy_verdict(&p->job, conf_of(r, p->job.queue), run, next_random(r), &v);
+    policy_verdict(&p->job, q->conf, run, next_random(r), &v);
     log_end(&p->job, &v, run, p->backend == NULL);
     r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
-    count_run(r, p->job.queue, run->duration_us);
+    count_run(q, run->duration_us);
     free_place(r, slot);
     if (r->is_ending)
         tell_idle(r);
@@ -274,9 +265,9 @@ struct run_counts *runner_ran(struct runner *r)
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)
 {
-    const struct served_queue *q = queue_of(r, job->queue);
+    const struct known_queue *q = queue_of(r, job->queue);
 
-    if (q == NULL || !backends_can_run(r->backends, q)) {
+    if (q->served == NULL || !backends_can_run(r->backends, q->served)) {
         memset(refusal, 0, sizeof(*refusal));
         refusal->verb = STORE_RELEASE;
         refusal->amount = UNSERVED_DELAY_MS;
@@ -284,7 +275,7 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
                        "its queue is not served here any more");
         return false;
     }
-    if (policy_admit(job, conf_of(r, job->queue), refusal))
+    if (policy_admit(job, q->conf, refusal))
         return true;
     log_err("event=end job=%s queue=%s start=%lld outcome=dead reason=\"%s\"", job->id, job->queue,
             (long long)job->start, refusal->text);
@@ -294,14 +285,14 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
 void runner_refuse(struct runner *r, const struct job *job, const char *why,
                    struct verdict *verdict)
 {
-    policy_refused(job, conf_of(r, job->queue), why, next_random(r), verdict);
+    policy_refused(job, queue_of(r, job->queue)->conf, why, next_random(r), verdict);
     r->counts.at[COUNTS_RETRIED] += verdict->verb == STORE_RETRY;
 }
 
 static void start_process(struct runner *r, unsigned slot, struct job *job, int64_t late_us)
 {
     struct place *p = &r->places[slot];
-    struct invocation *order = invocation_new(job, queue_of(r, job->queue), r->ns, late_us);
+    struct invocation *order = invocation_new(job, queue_of(r, job->queue)->served, r->ns, late_us);
 
     if (job->has_lock)
         invocation_guard(order, r->guard, slot);
@@ -316,7 +307,7 @@ static void start_process(struct runner *r, unsigned slot, struct job *job, int6
 static void start_plugin(struct runner *r, unsigned slot, int64_t late_us)
 {
     struct place *p = &r->places[slot];
-    const struct conf_queue *conf = conf_of(r, p->job.queue);
+    const struct conf_queue *conf = queue_of(r, p->job.queue)->conf;
 
     p->plugin = (struct plugin_order){.plugin = backend_plugin(p->backend),
                                       .job = invocation_plugin(&p->job, conf, r->ns, late_us),
@@ -329,7 +320,7 @@ static void start_plugin(struct runner *r, unsigned slot, int64_t late_us)
 static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
 {
     struct place *p = &r->places[slot];
-    const struct conf_queue *conf = conf_of(r, p->job.queue);
+    const struct conf_queue *conf = queue_of(r, p->job.queue)->conf;
     struct stream_job job = {.id = p->job.id,
                              .place = slot,
                              .payload = p->job.payload,

@@ -212,7 +212,7 @@ static void test_ends_without_children(void **state)
         {"printf 'add child -- x' >&3", "cut off by the end of its handler"},
         {"printf 'add child len 9\\nabc' >&3", "cut off by the end of its handler"},
         {"i=0; while [ $i -lt 1000 ]; do echo \"add child -- $i\"; i=$((i+1)); done >&3",
-         "it adds more than 1000 jobs"},
+         "it adds more than 1,000 jobs"},
     };
 
     (void)state;
