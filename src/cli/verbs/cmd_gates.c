@@ -14,7 +14,7 @@
 #include "cli/show/table.h"
 
 #define SCAN_COUNT "1000"
-#define BATCH 40 /* gates per call: see CLI_CALL_MAX */
+#define PER_CALL 40 /* gates per call: see CLI_CALL_MAX */
 #define SHOWN 3  /* holders, and waiters, in a row of the table */
 
 /* The elements of a row of later_v1_gates, and the values per holder and waiter in its lists. */
@@ -280,7 +280,7 @@ static int query(struct gates *g, size_t from, struct err *err)
     struct cli_call call = {.n = 0};
     struct reply *r;
 
-    for (size_t i = from; i < g->n && i < from + BATCH; i++)
+    for (size_t i = from; i < g->n && i < from + PER_CALL; i++)
         cli_call_puts(&call, g->ids[i]);
     r = cli_fcall(g->cli, "later_v1_gates", &call, err);
     if (r == NULL)
@@ -315,7 +315,7 @@ static int query_all(struct gates *g, struct err *err)
     if (g->workers == NULL)
         return -1;
     g->now_ms = reply_int(reply_at(g->workers, 0));
-    for (size_t i = 0; i < g->n && !out_has_failed(); i += BATCH) {
+    for (size_t i = 0; i < g->n && !out_has_failed(); i += PER_CALL) {
         if (query(g, i, err) < 0)
             return -1;
         if (!g->cli->json && (g->shown > 0 || g->cli->argc == 0))

@@ -30,7 +30,7 @@ local function remember(R, queue, marks, head)
   end
 end
 
--- Claim, park or bury the rows of a batch, until the call has `most` claims. -> the head of the
+-- Claim, park or bury the rows of a slice, until the call has `most` claims. -> the head of the
 -- rows that stay, how many were parked
 local function take(R, b, max_payload, head, most, ctx)
   local judged = L.judge(R, b, max_payload, ctx)

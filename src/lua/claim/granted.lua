@@ -1,4 +1,4 @@
--- The granted jobs of a queue as rows of a batch (waiting.lua): they are claimed before all others.
+-- The granted jobs of a queue as rows of a slice (waiting.lua): they are claimed before all others.
 
 -- Read the first `most` granted jobs. A job whose rate was shut or deleted since waits again.
 local function read_granted(R, queue, most, ctx)
@@ -35,7 +35,7 @@ local function append(b, row)
   b.let_in[n] = row.spot and row
 end
 
--- Only a worker that runs nothing else claims a suspect. -> a batch, whether its one job is a
+-- Only a worker that runs nothing else claims a suspect. -> a slice, whether its one job is a
 -- suspect, whether granted jobs are left
 function L.gather_granted(R, queue, room, ctx)
   local rows = L.read_let_in(ctx.book, queue) or read_granted(R, queue, room + 1, ctx)

@@ -1,4 +1,4 @@
--- What becomes of the rows of a batch (waiting.lua): reads their records and decides. Nothing is
+-- What becomes of the rows of a slice (waiting.lua): reads their records and decides. Nothing is
 -- written.
 
 -- Is the payload larger than an add would take now? Its key or record was written by hand, or the

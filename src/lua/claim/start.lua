@@ -1,4 +1,4 @@
--- Start, park or bury the rows of a batch that were judged (judge.lua).
+-- Start, park or bury the rows of a slice that were judged (judge.lua).
 --
 -- The worker is told of starts in groups. A group is one flat list
 --   queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*
@@ -8,7 +8,7 @@
 
 L.GROUP_HEAD = 6 -- values of a group before its jobs
 
--- ---- what is written of the starts of a batch
+-- ---- what is written of the starts of a slice
 
 -- Redis keeps a small hash or sorted set as a list and reads it from the start for each id (up to
 -- 512 and 128 entries by default). For a hundred jobs that is most of the cost of a call. One value
@@ -197,9 +197,9 @@ local function settle_special(R, b, i, fence, s, ctx)
   return gates and (L.is_guarded(ctx.book, gates) and 2 or 1) or 0
 end
 
--- ---- a batch
+-- ---- a slice
 
--- Rows from..to of the batch, which are the first members of a set, leave it.
+-- Rows from..to of the slice, which are the first members of a set, leave it.
 local function take_from(b, key, from, to)
   local members = {unpack(b.ids, from, to)}
   for i, raw in pairs(b.raws) do

@@ -1,7 +1,7 @@
 -- Which jobs of a queue are due: the rows that a step looks at, in the order in which it claims
 -- them.
 --
--- Rows are columns, one list for each thing that is known of all of them. A batch:
+-- Rows are columns, one list for each thing that is known of all of them. A slice:
 --   queue, n
 --   ids      the job's id (perhaps of more jobs than n); false for a raw member, which has none yet
 --   dues     when it is due, ms
@@ -173,7 +173,7 @@ local function append(b, from, i)
   b.raws[n], b.scores[n], b.whys[n] = from.raws[i], from.scores[i], from.whys[i]
 end
 
--- Append two batches in order of their scores, up to `room` rows of both; the rest lowers the head.
+-- Append two slices in order of their scores, up to `room` rows of both; the rest lowers the head.
 -- Not by due time: a raw member from before 1973 is always due just now, and would stand behind
 -- every backlog, with all raw members behind it.
 local function merge(b, ids, raws, room, head, now_ms)
@@ -229,7 +229,7 @@ end
 
 -- ---- suspects
 
--- The first suspect of a queue; claimed only by a worker that runs nothing else. -> a batch of it
+-- The first suspect of a queue; claimed only by a worker that runs nothing else. -> a slice of it
 -- or nil; the head behind it (not one that is due: only an idle worker can do something about it)
 function L.gather_solo(R, queue, room, ctx)
   local key = R .. ':solo:' .. queue
