@@ -15,7 +15,7 @@
 
 #define SCAN_COUNT "1000"
 #define PER_CALL 40 /* gates per call: see CLI_CALL_MAX */
-#define SHOWN 3  /* holders, and waiters, in a row of the table */
+#define SHOWN 3     /* holders, and waiters, in a row of the table */
 
 /* The elements of a row of later_v1_gates, and the values per holder and waiter in its lists. */
 enum { GATE, LIMIT, HOLDERS, LIST, WAITING, WAITERS, OPENS };

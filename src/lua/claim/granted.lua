@@ -39,7 +39,7 @@ end
 -- suspect, whether granted jobs are left
 function L.gather_granted(R, queue, room, ctx)
   local rows = L.read_let_in(ctx.book, queue) or read_granted(R, queue, room + 1, ctx)
-  local ids, b = {}, L.new_batch(queue)
+  local ids, b = {}, L.new_slice(queue)
   b.is_granted, b.gates, b.let_in = true, {}, {}
   for i, row in ipairs(rows) do
     ids[i] = row.id

@@ -15,7 +15,7 @@
 local RAW_ROWS = 16
 local RAW_BYTES = 1048576
 
-function L.new_batch(queue)
+function L.new_slice(queue)
   return {queue = queue, n = 0, ids = {}, dues = {}, sets = {}, raws = {}, scores = {}, whys = {},
           is_new = true}
 end
@@ -198,7 +198,7 @@ local function take_fives(R, b, room, ctx, until_ms)
   if db('EXISTS', R .. ':due:' .. b.queue) == 0 then
     return (take_ids(key, room, b, until_ms))
   end
-  local ids, raws = L.new_batch(b.queue), L.new_batch(b.queue)
+  local ids, raws = L.new_slice(b.queue), L.new_slice(b.queue)
   local head = take_ids(key, room, ids, ctx.now_ms)
   head = math.min(head, take_raw(R, raws, room, ctx))
   return merge(b, ids, raws, room, head, ctx.now_ms)
@@ -209,7 +209,7 @@ end
 -- claimed before they are due (ctx.until_ms); judge.lua leaves the others.
 function L.gather(R, queue, room, ctx)
   local marks, kept = ctx.marks[queue] or '', ''
-  local b, head, until_ms = L.new_batch(queue), math.huge, ctx.now_ms
+  local b, head, until_ms = L.new_slice(queue), math.huge, ctx.now_ms
   if not ctx.gates[queue] and not string.find(marks, '%d') then
     until_ms = ctx.until_ms
   end
@@ -239,7 +239,7 @@ function L.gather_solo(R, queue, room, ctx)
   end
   local due, b = L.due(rows[2]), nil
   if due <= ctx.now_ms and room > 0 and ctx.held == 0 and ctx.claimed == 0 then
-    b = L.new_batch(queue)
+    b = L.new_slice(queue)
     add_rows(b, key, 1)
     b.ids[1], b.dues[1], b.is_new = rows[1], due, false
     due = rows[4] and L.due(rows[4]) or math.huge
