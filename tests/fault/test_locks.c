@@ -1,6 +1,6 @@
 /*
  * later lock, later sem and the bare lock functions: a holder that is frozen, a clock of Redis that
- * steps, a release that comes too late.
+ * steps, an unlock that comes too late.
  *
  * The guard kills the command of a frozen holder, and the next one comes in after 20 to 25 s. So
  * that test is slow and runs with the fault suite. In the long form the holder stands still for a
@@ -231,7 +231,7 @@ static void Q1_a_frozen_holder(void **state)
                     &sum),
         0);
     print_message("figure Q1: the command was dead %d ms before the next one began; the late "
-                  "release changed nothing\n",
+                  "unlock changed nothing\n",
                   atoi(buf_str(&sum)));
 }
 
@@ -461,7 +461,7 @@ static void Q3_a_lease_an_hour_back(void **state)
 
 /* ---- late calls of the bare functions */
 
-static void test_a_late_release_changes_nothing(void **state)
+static void test_a_late_unlock_changes_nothing(void **state)
 {
     CLEANUP_FREE char *before = NULL;
     CLEANUP_FREE char *after = NULL;
@@ -497,7 +497,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(Q3_the_clock_an_hour_back, setup, teardown),
         cmocka_unit_test_setup_teardown(Q2_a_lease_an_hour_ahead, setup, teardown),
         cmocka_unit_test_setup_teardown(Q3_a_lease_an_hour_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_late_release_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_late_unlock_changes_nothing, setup, teardown),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY"));

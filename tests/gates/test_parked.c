@@ -112,7 +112,7 @@ static void G3_parked_before_a_shut_lock(void **state)
     print_message("figure G3: %d jobs parked in %.1f s; two idle daemons: %.1f calls and %.1f "
                   "commands/s before, %.1f and %.1f with them; the busier laterd %.2f %% of a "
                   "processor before, %.2f %% with "
-                  "them; the first started %.1f ms after the release\n",
+                  "them; the first started %.1f ms after the unlock\n",
                   n, (double)parked_us / 1e6, before.calls, before.commands, with.calls,
                   with.commands, before.cpu, with.cpu, (double)first_us / 1000);
     assert_int_equal(gate_judge_most(&b, NULL), 1);

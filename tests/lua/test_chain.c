@@ -86,7 +86,7 @@ static void test_the_result_is_the_payload(void **state)
     assert_non_null(strstr(shown(fx.last), "new"));
 }
 
-/* The daemon of the release before reports plain ends by protocol 1 and 2, as if there were no
+/* The daemon of the version before reports plain ends by protocol 1 and 2, as if there were no
  * chains. */
 static void test_an_older_worker_ends_it(void **state)
 {

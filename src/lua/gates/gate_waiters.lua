@@ -3,7 +3,7 @@
 --
 --   R:wait:<gate>          ZSET  waiter -> its lowest ticket
 --   R:line:<queue>:<gate>  ZSET  job -> ticket: the parked jobs of a queue at that gate (the key
---                                keeps its name: other releases and stored data use it)
+--                                keeps its name: other versions and stored data use it)
 --   R:aside:<queue>        SET   gates at which the queue is not called now
 --   R:parked:<queue>       ZSET  job -> ticket: all its jobs that wait for a gate, or that were
 --                                granted one
