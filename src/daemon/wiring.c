@@ -111,9 +111,9 @@ static int op_leave(void *ctx, int64_t epoch)
     return store_leave(d->store, epoch);
 }
 
-static void op_relink(void *ctx, enum fault fault, const char *text)
+static void op_relink(void *ctx, enum error_class class, const char *text)
 {
-    link_reset(((struct daemon *)ctx)->link, fault, text);
+    link_reset(((struct daemon *)ctx)->link, class, text);
 }
 
 /* ---- effects of the scheduler: all others */
@@ -334,13 +334,13 @@ static bool may_log(struct daemon *d)
     return ++d->trouble_lines <= DAEMON_TROUBLE_LINES;
 }
 
-static void on_fault(void *arg, enum fault fault, const char *text)
+static void on_error(void *arg, enum error_class class, const char *text)
 {
     struct daemon *d = arg;
 
     if (may_log(d))
-        log_err("event=refused class=%s reason=\"%s\"", fault_name(fault), text);
-    sched_on_fault(d->sched, mono_now(), fault, text);
+        log_err("event=refused class=%s reason=\"%s\"", error_class_name(class), text);
+    sched_on_error(d->sched, mono_now(), class, text);
 }
 
 /* Only until the link was up once: a worker that holds jobs should go on and report the problem. */
@@ -392,18 +392,18 @@ static void on_up(void *arg, const struct probe_result *server)
     sched_link_up(d->sched, mono_now());
 }
 
-static void on_down(void *arg, enum fault fault, const char *text)
+static void on_down(void *arg, enum error_class class, const char *text)
 {
     struct daemon *d = arg;
 
-    if (is_strict(d) && fault == FAULT_DENIED) {
+    if (is_strict(d) && class == ERROR_CLASS_DENIED) {
         refuse(d, "redis", text);
         return;
     }
     if ((d->down_logged.us == 0 ||
          mono_until_us(d->down_logged, mono_now()) > DAEMON_DOWN_LOG_MS * 1000) &&
         may_log(d)) {
-        log_err("event=link state=down class=%s reason=\"%s\"", fault_name(fault), text);
+        log_err("event=link state=down class=%s reason=\"%s\"", error_class_name(class), text);
         d->down_logged = mono_now();
     }
     if (d->was_up) {
@@ -469,7 +469,7 @@ struct store_events daemon_store_events(struct daemon *d)
 {
     return (struct store_events){on_registered, on_beat,     on_reconciled, on_step,
                                  on_looked,     on_fetched,  on_reaped,     on_tidied,
-                                 on_left,       on_declared, on_fault,      d};
+                                 on_left,       on_declared, on_error,      d};
 }
 
 struct runner_events daemon_runner_events(struct daemon *d)

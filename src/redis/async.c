@@ -132,7 +132,7 @@ static void hook_attach(struct loop *loop, redisAsyncContext *ctx)
 /* ---- the end */
 
 /* hiredis frees ctx by itself after this: only drop the pointer, then call the owner. */
-static void detach(struct async *a, enum fault fault, const char *text)
+static void detach(struct async *a, enum error_class class, const char *text)
 {
     char copy[192];
 
@@ -141,7 +141,7 @@ static void detach(struct async *a, enum fault fault, const char *text)
     a->ctx = NULL;
     a->is_open = false;
     loop_timer_stop(a->timer);
-    a->events.closed(a->events.arg, fault, copy);
+    a->events.closed(a->events.arg, class, copy);
 }
 
 static void on_connect(const redisAsyncContext *ctx, int status)
@@ -149,7 +149,7 @@ static void on_connect(const redisAsyncContext *ctx, int status)
     struct async *a = ctx->data;
 
     if (a != NULL && status != REDIS_OK)
-        detach(a, FAULT_LINK, ctx->errstr);
+        detach(a, ERROR_CLASS_LINK, ctx->errstr);
 }
 
 static void on_disconnect(const redisAsyncContext *ctx, int status)
@@ -161,9 +161,9 @@ static void on_disconnect(const redisAsyncContext *ctx, int status)
         return;
     /* An unsolicited error (too many clients, loading) closes the link with its text. */
     if (ctx->err == REDIS_ERR_OTHER)
-        detach(a, error_reply_fault(ctx->errstr), ctx->errstr);
+        detach(a, error_reply_class(ctx->errstr), ctx->errstr);
     else
-        detach(a, FAULT_LINK, ctx->errstr[0] != '\0' ? ctx->errstr : "connection closed");
+        detach(a, ERROR_CLASS_LINK, ctx->errstr[0] != '\0' ? ctx->errstr : "connection closed");
 }
 
 static void on_timeout(void *arg)
@@ -178,7 +178,7 @@ static void on_timeout(void *arg)
     a->ctx = NULL;
     a->is_open = false;
     redisAsyncFree(ctx);
-    a->events.closed(a->events.arg, FAULT_LINK,
+    a->events.closed(a->events.arg, ERROR_CLASS_LINK,
                      was_open ? "no answer in time" : "no connection in time");
 }
 
@@ -197,7 +197,7 @@ static void login_reply(struct async *a, const struct reply *reply)
         a->ctx = NULL;
         loop_timer_stop(a->timer);
         redisAsyncFree(ctx);
-        a->events.closed(a->events.arg, error_reply_fault(text), text);
+        a->events.closed(a->events.arg, error_reply_class(text), text);
         return;
     }
     if (a->login == 0) {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/fault.h"
+#include "base/error_class.h"
 #include "loop/loop.h"
 #include "redis/reply.h"
 #include "redis/url.h"
@@ -22,7 +22,7 @@ struct async;
 struct async_events {
     void (*opened)(void *arg); /* logged in */
     /* The connection ended by itself; the owner still has to call async_close. */
-    void (*closed)(void *arg, enum fault fault, const char *text);
+    void (*closed)(void *arg, enum error_class class, const char *text);
     void (*push)(void *arg, const struct reply *push); /* may be NULL */
     void *arg;
 };

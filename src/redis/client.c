@@ -141,7 +141,7 @@ static struct reply *call_library(struct client *c, int argc, const char *const 
     struct reply *r = client_call(c, argc, argv, lens, &first);
 
     if (r != NULL || first.code != ERR_UNAVAILABLE ||
-        error_reply_fault(first.text) != FAULT_LIBRARY) {
+        error_reply_class(first.text) != ERROR_CLASS_LIBRARY) {
         if (r == NULL && err != NULL)
             *err = first;
         return r;

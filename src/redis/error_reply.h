@@ -1,5 +1,5 @@
 /*
- * Sorts an error reply of Redis by its text: which fault it is, and which cure a person is told.
+ * Sorts an error reply of Redis by its text: of which class it is, and which cure a person is told.
  * Pure.
  */
 #ifndef LATER_REDIS_ERROR_REPLY_H
@@ -9,15 +9,16 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "base/fault.h"
+#include "base/error_class.h"
 #include "redis/reply.h"
 
-enum fault error_reply_fault(const char *error_text);
+enum error_class error_reply_class(const char *error_text);
 /* Fill err for a person: code, and text with the cure. Returns -1. */
 int error_reply_err(struct err *err, const char *error_text);
-/* True when the answer of a function is an error, or no array of at least so many elements; fault
+/* True when the answer of a function is an error, or no array of at least so many elements; failed
  * has been called then. */
 bool error_reply_is_bad(const struct reply *r, size_t elements,
-                        void (*fault)(void *arg, enum fault fault, const char *text), void *arg);
+                        void (*failed)(void *arg, enum error_class class, const char *text),
+                        void *arg);
 
 #endif

@@ -41,7 +41,7 @@ static int query(struct client *c, struct lib_state *ret, struct err *err)
     reply_free(r);
     r = call(c, &e, 4, ask);
     if (r == NULL) {
-        if (error_reply_fault(e.text) == FAULT_LIBRARY)
+        if (error_reply_class(e.text) == ERROR_CLASS_LIBRARY)
             return 0;
         if (err != NULL)
             *err = e;

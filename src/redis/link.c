@@ -41,7 +41,7 @@ static uint32_t random_below(uint32_t n)
     return n > 0 ? r % n : 0;
 }
 
-static void schedule(struct link *l, enum fault fault)
+static void schedule(struct link *l, enum error_class class)
 {
     int64_t cap = BACKOFF_FIRST_MS;
 
@@ -49,13 +49,13 @@ static void schedule(struct link *l, enum fault fault)
         cap *= 2;
     if (cap > BACKOFF_CAP_MS)
         cap = BACKOFF_CAP_MS;
-    if (fault == FAULT_DENIED)
+    if (class == ERROR_CLASS_DENIED)
         cap = BACKOFF_DENIED_MS;
     l->failures++;
     loop_timer_set(l->retry, (int64_t)random_below((uint32_t)cap) + 1);
 }
 
-static void lost(struct link *l, enum fault fault, const char *text)
+static void lost(struct link *l, enum error_class class, const char *text)
 {
     if (l->is_up && mono_until_us(l->up_since, mono_now()) > HEALTHY_US)
         l->failures = 0;
@@ -64,8 +64,8 @@ static void lost(struct link *l, enum fault fault, const char *text)
     l->async = NULL;
     /* Without a link a wake is of no use, and the subscription would reconnect without backoff. */
     sub_stop(l->sub);
-    schedule(l, fault);
-    l->events.down(l->events.arg, fault, text);
+    schedule(l, class);
+    l->events.down(l->events.arg, class, text);
 }
 
 static void on_opened(void *arg)
@@ -78,9 +78,9 @@ static void on_opened(void *arg)
     l->events.up(l->events.arg, &l->server);
 }
 
-static void on_closed(void *arg, enum fault fault, const char *text)
+static void on_closed(void *arg, enum error_class class, const char *text)
 {
-    lost(arg, fault, text);
+    lost(arg, class, text);
 }
 
 static void on_probe(void *arg, const struct probe_result *result)
@@ -89,12 +89,12 @@ static void on_probe(void *arg, const struct probe_result *result)
     struct async_events events = {on_opened, on_closed, NULL, l};
 
     /* The refused password has been replaced meanwhile: try the new one at once. */
-    if (result->fault == FAULT_DENIED && strcmp(result->url.password, l->url.password) != 0) {
+    if (result->class == ERROR_CLASS_DENIED && strcmp(result->url.password, l->url.password) != 0) {
         loop_timer_set(l->retry, 1);
         return;
     }
-    if (result->fault != FAULT_NONE) {
-        lost(l, result->fault, result->text);
+    if (result->class != ERROR_CLASS_NONE) {
+        lost(l, result->class, result->text);
         return;
     }
     /* link_set_password may have asked for another try while this one was under way. */
@@ -102,7 +102,7 @@ static void on_probe(void *arg, const struct probe_result *result)
     l->server = *result;
     l->async = async_open(l->loop, &result->url, l->timeout_ms, &events);
     if (l->async == NULL)
-        lost(l, FAULT_LINK, "no connection could be made");
+        lost(l, ERROR_CLASS_LINK, "no connection could be made");
 }
 
 static void on_retry(void *arg)
@@ -110,7 +110,7 @@ static void on_retry(void *arg)
     struct link *l = arg;
 
     if (probe_start(l->probe, &l->url, l->ns, l->timeout_ms) < 0)
-        lost(l, FAULT_LINK, "no thread for the probe");
+        lost(l, ERROR_CLASS_LINK, "no thread for the probe");
 }
 
 struct link *link_new(struct loop *loop, const struct url *url, const char *ns, int64_t timeout_ms,
@@ -151,10 +151,10 @@ void link_start(struct link *l)
     on_retry(l);
 }
 
-void link_reset(struct link *l, enum fault fault, const char *text)
+void link_reset(struct link *l, enum error_class class, const char *text)
 {
     if (l->async != NULL)
-        lost(l, fault, text);
+        lost(l, class, text);
 }
 
 void link_set_password(struct link *l, const struct url *url)

@@ -19,7 +19,7 @@ struct link;
 struct link_events {
     void (*up)(void *arg, const struct probe_result *server);
     /* The link was lost, or could not be made. It is unknown what calls under way did. */
-    void (*down)(void *arg, enum fault fault, const char *text);
+    void (*down)(void *arg, enum error_class class, const char *text);
     void (*subscribed)(void *arg);
     void (*wake)(void *arg, const char *text,
                  size_t n); /* a message on R:wake, or the name of a queue with a new raw member */
@@ -34,7 +34,7 @@ void link_free(struct link *l);
 void link_start(struct link *l);
 /* Close the connection and connect again, after an error reply that needs it. Calls `down` before
  * it returns. */
-void link_reset(struct link *l, enum fault fault, const char *text);
+void link_reset(struct link *l, enum error_class class, const char *text);
 /* Use the password of this url from now on; if the link is down, connect at once. */
 void link_set_password(struct link *l, const struct url *url);
 bool link_is_up(const struct link *l);

@@ -108,7 +108,7 @@ int preflight_rights(struct preflight *p, struct client *c, const char *ns, stru
 
     if (r == NULL) {
         /* An older library that is pinned there does not have the function. */
-        if (error_reply_fault(why.text) == FAULT_LIBRARY)
+        if (error_reply_class(why.text) == ERROR_CLASS_LIBRARY)
             return 0;
         return err_set(err, why.code, "%s", why.text);
     }

@@ -67,15 +67,15 @@ static int check_library(const struct lib_state *lib, struct err *err)
                    lib->number, lib->protocol, LIB_PROTOCOL);
 }
 
-static enum fault fault_from(const struct err *err)
+static enum error_class class_from(const struct err *err)
 {
-    enum fault fault = error_reply_fault(err->text);
+    enum error_class class = error_reply_class(err->text);
 
-    if (fault != FAULT_CALL)
-        return fault;
+    if (class != ERROR_CLASS_CALL)
+        return class;
     if (err->code == ERR_CONFIG || err->code == ERR_DENIED)
-        return FAULT_DENIED;
-    return err->code == ERR_UNAVAILABLE ? FAULT_LINK : FAULT_CALL;
+        return ERROR_CLASS_DENIED;
+    return err->code == ERR_UNAVAILABLE ? ERROR_CLASS_LINK : ERROR_CLASS_CALL;
 }
 
 static void try_server(struct probing *job)
@@ -91,7 +91,7 @@ static void try_server(struct probing *job)
         if (!job->url.is_unix && client_peer(c)[0] != '\0')
             (void)snprintf(r->url.host, sizeof(r->url.host), "%.255s", client_peer(c));
     } else {
-        r->fault = fault_from(&err);
+        r->class = class_from(&err);
         memcpy(r->text, err.text, sizeof(r->text));
     }
     client_close(c);

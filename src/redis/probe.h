@@ -6,16 +6,16 @@
 #ifndef LATER_REDIS_PROBE_H
 #define LATER_REDIS_PROBE_H
 
-#include "base/fault.h"
+#include "base/error_class.h"
 #include "loop/loop.h"
 #include "redis/lib.h"
 #include "redis/preflight.h"
 #include "redis/url.h"
 
 struct probe_result {
-    enum fault fault; /* FAULT_NONE: reachable, logged in, library there */
-    char text[256];   /* why not */
-    struct url url;   /* with the numeric address that answered */
+    enum error_class class; /* ERROR_CLASS_NONE: reachable, logged in, library there */
+    char text[256];         /* why not */
+    struct url url;         /* with the numeric address that answered */
     struct lib_state lib;
     char server[32]; /* redis_version */
     struct preflight preflight;

@@ -42,12 +42,12 @@ static void on_opened(void *arg)
         (void)async_subscribe(s->async, "PSUBSCRIBE", s->pattern);
 }
 
-static void on_closed(void *arg, enum fault fault, const char *text)
+static void on_closed(void *arg, enum error_class class, const char *text)
 {
     struct sub *s = arg;
 
     s->is_open = false;
-    if (fault != FAULT_DENIED) {
+    if (class != ERROR_CLASS_DENIED) {
         loop_timer_set(s->timer, RETRY_MS);
         return;
     }

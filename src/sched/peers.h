@@ -39,7 +39,7 @@ void peers_not_asked(struct peers *p, int64_t epoch);
 void peers_cleared(struct peers *p, int64_t epoch, bool is_clear);
 
 /* The worker that is to be reaped now, or NULL; valid until this is called again. peers_reaped
- * takes the answer, peers_refused a fault. */
+ * takes the answer, peers_refused an error. */
 const struct store_peer *peers_victim(const struct peers *p);
 void peers_reaped(struct peers *p, enum store_reap status, int64_t moved);
 void peers_refused(struct peers *p);

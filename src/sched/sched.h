@@ -9,7 +9,7 @@
  * carries results and asks for claims. sched_move (sched.c) is the one writer of the state.
  *
  * An operation that calls the store returns 0 when the call was sent. Its answer comes as exactly
- * one of these: the sched_on_* event of the call, sched_on_fault, or sched_link_down. The operation
+ * one of these: the sched_on_* event of the call, sched_on_error, or sched_link_down. The operation
  * returns -1 when nothing was sent: the scheduler waits and tries again. Answers come in the order
  * of the calls.
  */
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "base/fault.h"
+#include "base/error_class.h"
 #include "sched/held_jobs.h"
 #include "sched/queues.h"
 #include "store/store.h"
@@ -54,7 +54,7 @@ struct sched_ops {
     int (*tidy)(void *ctx, int64_t epoch);
     int (*leave)(void *ctx, int64_t epoch);
     /* Close the link and connect again. sched_link_down is called before it returns. */
-    void (*relink)(void *ctx, enum fault fault, const char *text);
+    void (*relink)(void *ctx, enum error_class class, const char *text);
 
     /* May this job start? If not, its verdict. Called once per claim, before start. */
     bool (*admit)(void *ctx, const struct job *job, struct verdict *refusal);
@@ -122,7 +122,7 @@ void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, i
 void sched_on_tidied(struct sched *s, struct mono now);
 void sched_on_left(struct sched *s, struct mono now);
 /* A call was answered by an error, and has changed nothing. */
-void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const char *text);
+void sched_on_error(struct sched *s, struct mono now, enum error_class class, const char *text);
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
                      const struct verdict_data *data);
 /* Call this after one or more sched_job_ended, so that one step carries all these ends. */

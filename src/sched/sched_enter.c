@@ -398,12 +398,12 @@ void sched_on_reconciled(struct sched *s, struct mono now, const struct store_re
     sched_go_on(s, now);
 }
 
-void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const char *text)
+void sched_on_error(struct sched *s, struct mono now, enum error_class class, const char *text)
 {
     if (s->state == GONE)
         return;
-    if (fault == FAULT_MOVED || fault == FAULT_LIBRARY || fault == FAULT_DENIED) {
-        s->ops->relink(s->ctx, fault, text);
+    if (class == ERROR_CLASS_MOVED || class == ERROR_CLASS_LIBRARY || class == ERROR_CLASS_DENIED) {
+        s->ops->relink(s->ctx, class, text);
         return;
     }
     if (s->state == LEAVING) {
@@ -416,7 +416,7 @@ void sched_on_fault(struct sched *s, struct mono now, enum fault fault, const ch
     if (s->reap_out)
         peers_refused(s->peers);
     /* A refused call, other than a beat, tells nothing about the beats of the peers. */
-    if ((fault != FAULT_TYPE && fault != FAULT_CALL) || s->beat.is_out)
+    if ((class != ERROR_CLASS_TYPE && class != ERROR_CLASS_CALL) || s->beat.is_out)
         peers_trouble(s->peers);
     back_off(s, now);
     sched_go_on(s, now);

@@ -21,7 +21,7 @@ struct gate_redis {
 
 static bool is_bad(struct gate_redis *g, const struct reply *r, size_t elements)
 {
-    return error_reply_is_bad(r, elements, g->events.fault, g->events.arg);
+    return error_reply_is_bad(r, elements, g->events.failed, g->events.arg);
 }
 
 static void on_entered(void *arg, const struct reply *r)
@@ -136,7 +136,8 @@ static void on_done_noted(void *arg, const struct reply *r)
     else if (strncmp(holder, "=" DONE_OWNER, strlen("=" DONE_OWNER)) == 0)
         (void)hold_done(g, "later_renew", holder + 1, on_done_prolonged);
     else
-        g->events.fault(g->events.arg, FAULT_CALL, "something else holds the lock that tells it");
+        g->events.failed(g->events.arg, ERROR_CLASS_CALL,
+                         "something else holds the lock that tells it");
 }
 
 int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms)

@@ -2,8 +2,8 @@
  * The calls with which later lock, later sem and later once ask for a permit of their one gate. The
  * calls that every worker makes are in store_redis.h. Main thread.
  *
- * An answer of an unknown shape is a FAULT_CALL. When the link is lost, answers that have not come
- * will not come.
+ * An answer of an unknown shape is a ERROR_CLASS_CALL. When the link is lost, answers that have not
+ * come will not come.
  */
 #ifndef LATER_STORE_GATE_REDIS_H
 #define LATER_STORE_GATE_REDIS_H
@@ -17,7 +17,7 @@ struct gate_events {
     void (*beats)(void *arg, const struct gate_beats_reply *r);
     void (*done_asked)(void *arg, bool is_done);
     void (*done_noted)(void *arg);
-    void (*fault)(void *arg, enum fault fault, const char *text);
+    void (*failed)(void *arg, enum error_class class, const char *text);
     void *arg;
 };
 
@@ -43,7 +43,7 @@ int gate_beats(struct gate_redis *g);
  */
 int gate_ask_done(struct gate_redis *g, const char *done);
 /* Hold it for per_ms from now, at most 7 days. If this or another host holds it, that is prolonged;
- * what else holds it is a FAULT_CALL. done must live until the answer. */
+ * what else holds it is a ERROR_CLASS_CALL. done must live until the answer. */
 int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
 
 #endif

@@ -86,7 +86,7 @@ static void fcall_held(struct fcall *a, const struct store_held *held, size_t n)
 
 bool store_redis_is_bad(struct store_redis *s, const struct reply *r, size_t elements)
 {
-    return error_reply_is_bad(r, elements, s->events.fault, s->events.arg);
+    return error_reply_is_bad(r, elements, s->events.failed, s->events.arg);
 }
 
 enum store_status store_redis_status(const struct reply *r)
@@ -303,7 +303,7 @@ static void on_fetched(void *arg, const struct reply *r)
     memmove(s->fetches[0], s->fetches[1], s->nfetches * sizeof(s->fetches[0]));
     if (reply_kind(r) == REPLY_STR)
         s->events.fetched(s->events.arg, id, reply_str(r), reply_len(r));
-    else if (reply_kind(r) == REPLY_NIL || error_reply_fault(reply_str(r)) == FAULT_TYPE)
+    else if (reply_kind(r) == REPLY_NIL || error_reply_class(reply_str(r)) == ERROR_CLASS_TYPE)
         s->events.fetched(s->events.arg, id, NULL, 0);
     else
         (void)store_redis_is_bad(s, r, 1);

@@ -2,7 +2,7 @@
  * The store in Redis: encodes the scheduler's requests as calls of the library's private functions,
  * decodes the answers and passes them to the scheduler's events. Main thread.
  *
- * An answer of an unknown shape is a FAULT_CALL.
+ * An answer of an unknown shape is a ERROR_CLASS_CALL.
  */
 #ifndef LATER_STORE_STORE_REDIS_H
 #define LATER_STORE_STORE_REDIS_H
@@ -26,7 +26,7 @@ struct store_events {
     void (*tidied)(void *arg, const char *const *unserved, size_t n);
     void (*left)(void *arg, bool is_clean); /* not clean: it still holds jobs, or was refused */
     void (*declared)(void *arg, const struct store_declare_reply *r);
-    void (*fault)(void *arg, enum fault fault, const char *text);
+    void (*failed)(void *arg, enum error_class class, const char *text);
     void *arg;
 };
 
@@ -61,7 +61,7 @@ int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *
                const struct store_fields *state);
 /*
  * Tell what the configuration says of gates: limits are name, definition pairs, queues are queue,
- * gates pairs; at most 1000 and 2000. `declared` also gets a refusal, `fault` does not: no other
+ * gates pairs; at most 1000 and 2000. `declared` also gets a refusal, `failed` does not: no other
  * call depends on it.
  */
 int store_declare(struct store_redis *s, int64_t epoch, const struct store_fields *limits,

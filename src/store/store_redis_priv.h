@@ -50,7 +50,7 @@ int fcall_send(struct fcall *a, struct store_redis *s, async_reply_f *cb);
 
 /* ---- answers */
 
-/* True when r is an error or not the expected array; the fault has been reported then. */
+/* True when r is an error or not the expected array; the error has been reported then. */
 bool store_redis_is_bad(struct store_redis *s, const struct reply *r, size_t elements);
 enum store_status store_redis_status(const struct reply *r);
 /* Redis TIME in microseconds. 0 if it is negative or from 2^53 on, so that no sum overflows. */

@@ -130,11 +130,11 @@ static void on_step_ok(struct store_redis *s, const struct step_shape *sent, con
     size_t n;
 
     if (!read_answers(sent, r, answers, texts)) {
-        s->events.fault(s->events.arg, FAULT_CALL, "the step's answers do not add up");
+        s->events.failed(s->events.arg, ERROR_CLASS_CALL, "the step's answers do not add up");
         return;
     }
     if (reply_count(told) != sent->rooms) {
-        s->events.fault(s->events.arg, FAULT_CALL, "the step's heads do not add up");
+        s->events.failed(s->events.arg, ERROR_CLASS_CALL, "the step's heads do not add up");
         return;
     }
     heads = mem_new((sent->rooms + 1) * sizeof(*heads));

@@ -14,7 +14,7 @@
 #include "sched/sched.h"
 #include "fuzz.h"
 #include "redis/bound.h"
-#include "base/fault.h"
+#include "base/error_class.h"
 #include "redis/link.h"
 #include "store/store_redis.h"
 
@@ -136,10 +136,10 @@ static void link_down(void)
     sched_link_down(w.sched, w.now);
 }
 
-static void op_relink(void *ctx, enum fault fault, const char *text)
+static void op_relink(void *ctx, enum error_class class, const char *text)
 {
     (void)ctx;
-    (void)fault;
+    (void)class;
     (void)text;
     w.relinked = true;
     link_down();
@@ -311,10 +311,10 @@ static void on_declared(void *arg, const struct store_declare_reply *r)
     (void)r;
 }
 
-static void on_fault(void *arg, enum fault fault, const char *text)
+static void on_error(void *arg, enum error_class class, const char *text)
 {
     (void)arg;
-    sched_on_fault(w.sched, w.now, fault, text);
+    sched_on_error(w.sched, w.now, class, text);
 }
 
 /* ---- the input */
@@ -472,7 +472,7 @@ static void begin(void)
     static const struct queue_spec specs[] = {{"big", 3, 2, 1 << 20}, {"mail", 3, 1, 1 << 20}};
     static const struct store_events events = {on_registered, on_beat,     on_reconciled, on_step,
                                                on_looked,     on_fetched,  on_reaped,     on_tidied,
-                                               on_left,       on_declared, on_fault,      NULL};
+                                               on_left,       on_declared, on_error,      NULL};
 
     w = (struct world){.now = {1000000}, .armed = MONO_NEVER, .is_up = true};
     w.sched = sched_new(&conf, &ops, NULL);

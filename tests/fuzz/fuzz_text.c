@@ -61,7 +61,7 @@ static void words(const char *s)
     struct err err = ERR_INIT;
 
     (void)text_nearest(s, names);
-    (void)fault_name(error_reply_fault(s));
+    (void)error_class_name(error_reply_class(s));
     FUZZ_MUST(error_reply_err(&err, s) == -1);
     FUZZ_MUST(memchr(err.text, '\0', sizeof(err.text)) != NULL);
 }

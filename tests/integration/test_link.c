@@ -33,9 +33,9 @@ static void on_up(void *arg, const struct probe_result *server)
     loop_timer_set(s->end, AFTER_MS);
 }
 
-static void on_down(void *arg, enum fault fault, const char *text)
+static void on_down(void *arg, enum error_class class, const char *text)
 {
-    (void)fault;
+    (void)class;
     (void)text;
     ((struct seen *)arg)->downs++;
 }

@@ -328,7 +328,7 @@ static void test_a_refused_child(void **state)
     assert_string_equal(redis("EXISTS R:q:b:5 R:q:c:5"), "0");
 }
 
-/* A foreign key is no fault of the handler: the end is told again. */
+/* A foreign key is not the doing of the handler: the end is told again. */
 static void test_a_child_and_a_foreign_key(void **state)
 {
     const char *w = worker(), *a = add("a x");

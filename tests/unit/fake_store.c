@@ -195,11 +195,11 @@ static int op_leave(void *ctx, int64_t epoch)
 
 /* ---- the other effects */
 
-static void op_relink(void *ctx, enum fault fault, const char *text)
+static void op_relink(void *ctx, enum error_class class, const char *text)
 {
     struct fake *f = ctx;
 
-    (void)fault;
+    (void)class;
     (void)text;
     count_op(f);
     f->relinks++;
@@ -534,8 +534,8 @@ static void carry_out(struct fake *f, struct fake_call *c)
     if (c->kind == STEP && f->timer_ms <= store_ms(f))
         f->timer_ms = 0;
     c->timer_ms = f->timer_ms != 0 ? f->timer_ms : STORE_HEAD_NONE;
-    c->fault = (f->fault_kinds >> c->kind & 1) ? f->fault : FAULT_NONE;
-    if (c->fault != FAULT_NONE)
+    c->class = (f->failing_kinds >> c->kind & 1) ? f->class : ERROR_CLASS_NONE;
+    if (c->class != ERROR_CLASS_NONE)
         return;
     if (c->kind == REG) {
         do_register(f, c);
@@ -653,8 +653,8 @@ static void answer(struct fake *f, struct fake_call *c)
 
     count_op(f);
     c->is_answered = true;
-    if (c->fault != FAULT_NONE) {
-        sched_on_fault(f->s, fake_now(f), c->fault, "refused by the test");
+    if (c->class != ERROR_CLASS_NONE) {
+        sched_on_error(f->s, fake_now(f), c->class, "refused by the test");
         return;
     }
     take_ack(f, c);

@@ -3,7 +3,7 @@
  * when the test says so. Every call of the scheduler is kept in `asked`, in order.
  *
  * The store carries a call out latency/2 after it was sent and answers it at latency, in order. A
- * test may hold answers back, turn them into faults, or cut the link with or without carrying out
+ * test may hold answers back, turn them into errors, or cut the link with or without carrying out
  * the calls under way.
  *
  * Every test checks this: at most STORE_STEPS_MAX steps and one look under way, never two runs of
@@ -55,7 +55,7 @@ struct fake_call {
     int64_t at_us;   /* when it was sent */
     int64_t boot_us; /* the same by the clock that counts sleep */
     bool is_done, is_answered;
-    enum fault fault;
+    enum error_class class;
 
     int64_t epoch, link, victim;
     char text[256]; /* names of a beat, counter of a reap, id of a fetch */
@@ -108,8 +108,8 @@ struct fake {
     int64_t latency_us;
     unsigned most_steps;                     /* steps under way at the same time */
     bool is_up, is_held_back, takes_nothing; /* link; answers; every call returns -1 */
-    unsigned fault_kinds;                    /* these calls are answered by: */
-    enum fault fault;
+    unsigned failing_kinds;                  /* these calls are answered by: */
+    enum error_class class;
     bool fails_results;    /* each result is answered FAILED */
     bool refuses_children; /* each DONE is answered REFUSED */
     bool quiet, rewound;

@@ -122,11 +122,11 @@ static inline int op_leave(void *ctx, int64_t epoch)
     return 0;
 }
 
-static inline void op_relink(void *ctx, enum fault fault, const char *text)
+static inline void op_relink(void *ctx, enum error_class class, const char *text)
 {
     (void)ctx;
     put('/');
-    keeper_link_down(keeper, now, fault, text);
+    keeper_link_down(keeper, now, class, text);
 }
 
 static inline bool op_is_gone(void *ctx, const struct store_peer *peer)
@@ -165,10 +165,10 @@ static inline void op_tell(void *ctx, const char *text)
     (void)snprintf(world.told, sizeof(world.told), "%s", text);
 }
 
-static inline void op_fail(void *ctx, enum fault fault, const char *text)
+static inline void op_fail(void *ctx, enum error_class class, const char *text)
 {
     (void)ctx;
-    (void)fault;
+    (void)class;
     (void)snprintf(world.told, sizeof(world.told), "%s", text);
 }
 

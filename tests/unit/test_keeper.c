@@ -229,7 +229,7 @@ static void test_a_dead_link_ends_the_command(void **state)
     (void)state;
     come_in(false, 0);
     since = now;
-    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     until_out();
     assert_int_equal(gone_ms(since), KEEPER_TERM_MS);
     out("t");
@@ -266,7 +266,7 @@ static void test_a_short_outage_is_nothing(void **state)
 {
     (void)state;
     come_in(false, 0);
-    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     now = mono_add_ms(now, 10000);
     keeper_link_up(keeper, now);
     out("E");
@@ -334,7 +334,7 @@ static void test_a_semaphore_may_be_kept(void **state)
     entered(true);
     out("RNS");
     assert_false(world.is_guarded);
-    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     now = mono_add_ms(now, 100000);
     keeper_on_timer(keeper, now);
     out("");
@@ -415,7 +415,7 @@ static void test_without_a_server_it_fails(void **state)
 
     (void)state;
     begin(false, -1, 0);
-    keeper_link_down(keeper, now, FAULT_LINK, "refused");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "refused");
     out("!");
     assert_int_equal(world.end, KEEPER_FAILED);
     assert_string_equal(world.told, "refused");
@@ -426,9 +426,9 @@ static void test_without_a_server_it_fails(void **state)
     entered(false);
     out("RN");
     since = now;
-    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     now = mono_add_ms(now, 1000);
-    keeper_link_down(keeper, now, FAULT_LINK, "still gone");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "still gone");
     until_out();
     out("!");
     assert_int_equal(world.end, KEEPER_FAILED);
@@ -441,7 +441,7 @@ static void test_an_end_that_cannot_be_told_is_the_end(void **state)
 
     (void)state;
     come_in(false, 0);
-    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     keeper_on_end(keeper, now, KEEPER_ENDED);
     since = now;
     until_out();
@@ -458,7 +458,7 @@ static void test_refusals_end_it_or_are_tried_again(void **state)
     keeper_link_up(keeper, now);
     registered();
     out("RN");
-    keeper_on_fault(keeper, now, FAULT_CALL, "ELATER_LIMIT none");
+    keeper_on_error(keeper, now, ERROR_CLASS_CALL, "ELATER_LIMIT none");
     until_out();
     out("V");
     keeper_on_left(keeper, now, true);
@@ -469,7 +469,7 @@ static void test_refusals_end_it_or_are_tried_again(void **state)
     keeper_link_up(keeper, now);
     registered();
     out("RN");
-    keeper_on_fault(keeper, now, FAULT_FULL, "OOM");
+    keeper_on_error(keeper, now, ERROR_CLASS_FULL, "OOM");
     out("");
     until_out();
     out("N");
@@ -478,10 +478,10 @@ static void test_refusals_end_it_or_are_tried_again(void **state)
     out("S");
     until_out();
     out("E");
-    keeper_on_fault(keeper, now, FAULT_WAIT, "BUSY");
+    keeper_on_error(keeper, now, ERROR_CLASS_WAIT, "BUSY");
     until_out();
     out("E");
-    keeper_on_fault(keeper, now, FAULT_MOVED, "READONLY");
+    keeper_on_error(keeper, now, ERROR_CLASS_MOVED, "READONLY");
     out("/");
 }
 

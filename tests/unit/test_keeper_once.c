@@ -48,12 +48,12 @@ static void test_it_asks_again_with_a_new_permit(void **state)
     begin_once();
     entered(true);
     out("RnA");
-    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     keeper_link_up(keeper, now);
     out("E");
     beaten(STORE_OK);
     out("A");
-    keeper_link_down(keeper, now, FAULT_LINK, "gone");
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     keeper_link_up(keeper, now);
     beaten(STORE_UNKNOWN);
     out("ER");
@@ -77,11 +77,11 @@ static void test_it_tells_when_it_cannot_note(void **state)
         keeper_on_end(keeper, now, KEEPER_SUCCEEDED);
         out("RnASM");
         if (denied) {
-            keeper_on_fault(keeper, now, FAULT_DENIED, "NOPERM");
+            keeper_on_error(keeper, now, ERROR_CLASS_DENIED, "NOPERM");
             until_out();
             out("V");
         } else {
-            keeper_link_down(keeper, now, FAULT_LINK, "gone");
+            keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
             until_out();
             out("!");
             assert_int_equal(gone_ms(since), KEEPER_LEAVE_MS);
@@ -93,7 +93,7 @@ static void test_it_tells_when_it_cannot_note(void **state)
 /* A server that is full or loads for a moment must not make every host run the command again. */
 static void test_it_notes_again_what_may_come_right(void **state)
 {
-    static const enum fault faults[] = {FAULT_FULL, FAULT_WAIT};
+    static const enum error_class classes[] = {ERROR_CLASS_FULL, ERROR_CLASS_WAIT};
 
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -103,7 +103,7 @@ static void test_it_notes_again_what_may_come_right(void **state)
         keeper_on_done_asked(keeper, now, false);
         keeper_on_end(keeper, now, KEEPER_SUCCEEDED);
         out("RnASM");
-        keeper_on_fault(keeper, now, faults[i / 2], "OOM");
+        keeper_on_error(keeper, now, classes[i / 2], "OOM");
         until_out();
         out("M");
         if (i % 2 == 0) {
@@ -113,10 +113,10 @@ static void test_it_notes_again_what_may_come_right(void **state)
             continue;
         }
         /* While there is time to give the permit back. */
-        keeper_on_fault(keeper, now, faults[i / 2], "OOM");
+        keeper_on_error(keeper, now, classes[i / 2], "OOM");
         until_out();
         out("M");
-        keeper_on_fault(keeper, now, faults[i / 2], "OOM");
+        keeper_on_error(keeper, now, classes[i / 2], "OOM");
         until_out();
         out("V");
         assert_non_null(strstr(world.told, "it may run again"));
@@ -129,7 +129,7 @@ static void test_it_fails_when_it_cannot_ask(void **state)
     begin_once();
     entered(true);
     out("RnA");
-    keeper_on_fault(keeper, now, FAULT_DENIED, "NOPERM");
+    keeper_on_error(keeper, now, ERROR_CLASS_DENIED, "NOPERM");
     until_out();
     keeper_on_left(keeper, now, true);
     out("V!");

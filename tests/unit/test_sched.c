@@ -716,8 +716,8 @@ static void test_stop_without_redis(void **state)
             fake_run(f, 1200);
             f->is_held_back = how == FROZEN;
             f->takes_nothing = how == DEAF;
-            f->fault_kinds = how == REFUSES ? ALL_KINDS : 0;
-            f->fault = FAULT_FULL;
+            f->failing_kinds = how == REFUSES ? ALL_KINDS : 0;
+            f->class = ERROR_CLASS_FULL;
             if (how == CUT)
                 fake_cut(f, false);
             fake_run(f, 6000);

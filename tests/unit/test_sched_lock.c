@@ -311,11 +311,11 @@ static void test_error_reply(void **state)
     struct fake *f = waiting(1);
 
     (void)state;
-    f->fault_kinds = 1u << BEAT;
-    f->fault = FAULT_WAIT;
+    f->failing_kinds = 1u << BEAT;
+    f->class = ERROR_CLASS_WAIT;
     fake_run(f, 10);
     assert_int_equal(status(f).running, 0);
-    f->fault_kinds = 0;
+    f->failing_kinds = 0;
     fake_run(f, 1500);
     assert_non_null(fake_running(f, J1));
     assert_claims(f, J1, 2);

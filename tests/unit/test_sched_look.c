@@ -266,11 +266,11 @@ static void test_looks_that_fail(void **state)
     fake_many_queues(f, "b", 99, "d");
     fake_up(f);
     fake_run(f, 20);
-    f->fault_kinds = 1U << LOOK;
-    f->fault = FAULT_WAIT;
+    f->failing_kinds = 1U << LOOK;
+    f->class = ERROR_CLASS_WAIT;
     fake_run(f, 1500);
     fake_add(f, 1, "c0050", 0);
-    f->fault_kinds = 0;
+    f->failing_kinds = 0;
     fake_run(f, 6000);
     assert_non_null(fake_running(f, J1));
     f->takes_nothing = true;

@@ -217,18 +217,19 @@ static void test_link_lost_while_jobs_run(void **state)
 
 static void test_relink(void **state)
 {
-    static const enum fault faults[] = {FAULT_LIBRARY, FAULT_MOVED, FAULT_DENIED};
+    static const enum error_class classes[] = {ERROR_CLASS_LIBRARY, ERROR_CLASS_MOVED,
+                                               ERROR_CLASS_DENIED};
 
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct fake *f = up_running(4, "a");
 
-        f->fault_kinds = 1u << STEP;
-        f->fault = faults[i];
+        f->failing_kinds = 1u << STEP;
+        f->class = classes[i];
         fake_run(f, 5000);
         assert_int_equal(f->relinks, 1);
         assert_false(status(f).is_ready);
-        f->fault_kinds = 0;
+        f->failing_kinds = 0;
         fake_up(f);
         fake_run(f, 10);
         assert_true(status(f).is_ready);
@@ -268,7 +269,8 @@ static void test_outage_excuses_the_silent(void **state)
 /* Whichever call is refused, and why: calls are paced, running jobs go on, and all heals. */
 static void test_error_replies(void **state)
 {
-    static const enum fault faults[] = {FAULT_WAIT, FAULT_FULL, FAULT_TYPE, FAULT_CALL};
+    static const enum error_class classes[] = {ERROR_CLASS_WAIT, ERROR_CLASS_FULL, ERROR_CLASS_TYPE,
+                                               ERROR_CLASS_CALL};
 
     (void)state;
     for (int kind = REG; kind <= KINDS; kind++) {
@@ -278,8 +280,8 @@ static void test_error_replies(void **state)
 
             f->peers[0] = fake_peer(70, "dead");
             f->npeers = 1;
-            f->fault = faults[i];
-            f->fault_kinds = kind == KINDS ? ALL_KINDS : 1u << kind;
+            f->class = classes[i];
+            f->failing_kinds = kind == KINDS ? ALL_KINDS : 1u << kind;
             if (kind == REG)
                 fake_lose_data(f, false);
             else if (kind == RECONCILE)
@@ -288,10 +290,10 @@ static void test_error_replies(void **state)
             before = fake_calls(f);
             fake_run(f, 60000);
             if (fake_calls(f) - before > 200)
-                fail_msg("kind %d fault %zu: %u calls in a minute", kind, i,
+                fail_msg("kind %d class %zu: %u calls in a minute", kind, i,
                          fake_calls(f) - before);
             assert_int_equal(fake_running(f, J1)->kills + fake_running(f, J1)->terms, 0);
-            f->fault_kinds = 0;
+            f->failing_kinds = 0;
             fake_run(f, 6000);
             assert_true(status(f).is_ready);
             assert_non_null(fake_running(f, J2));
@@ -309,8 +311,8 @@ static void test_refused_housekeeping_does_not_stop_the_watch(void **state)
     struct fake *f = fake_ready(4, "a");
 
     (void)state;
-    f->fault_kinds = 1u << TIDY;
-    f->fault = FAULT_TYPE;
+    f->failing_kinds = 1u << TIDY;
+    f->class = ERROR_CLASS_TYPE;
     f->peers[0] = fake_peer(70, "3");
     f->npeers = 1;
     fake_run(f, 60000);
@@ -327,12 +329,12 @@ static void test_one_burst_of_errors_is_one_wait(void **state)
     (void)state;
     f->is_held_back = true;
     fake_run(f, 12000);
-    f->fault_kinds = ALL_KINDS;
-    f->fault = FAULT_WAIT;
+    f->failing_kinds = ALL_KINDS;
+    f->class = ERROR_CLASS_WAIT;
     f->is_held_back = false;
     begin = f->now_us;
     fake_run(f, 5);
-    f->fault_kinds = 0;
+    f->failing_kinds = 0;
     fake_run(f, 200);
     assert_true(fake_last(f, RECONCILE)->at_us > begin);
     assert_true(status(f).is_ready);
@@ -450,8 +452,9 @@ static uint32_t roll(uint32_t *seed)
 
 static void disturb(struct fake *f, uint32_t *seed)
 {
-    static const enum fault faults[] = {FAULT_WAIT,    FAULT_FULL, FAULT_MOVED,
-                                        FAULT_LIBRARY, FAULT_TYPE, FAULT_CALL};
+    static const enum error_class classes[] = {ERROR_CLASS_WAIT,  ERROR_CLASS_FULL,
+                                               ERROR_CLASS_MOVED, ERROR_CLASS_LIBRARY,
+                                               ERROR_CLASS_TYPE,  ERROR_CLASS_CALL};
     static const char *const wakes[] = {"a", "b", "!cancel", "!beat"};
     struct fake_job *j = &f->jobs[roll(seed) % f->njobs];
 
@@ -461,8 +464,8 @@ static void disturb(struct fake *f, uint32_t *seed)
             fake_cut(f, roll(seed) % 2);
         break;
     case 1:
-        f->fault_kinds = roll(seed) % (ALL_KINDS + 1);
-        f->fault = faults[roll(seed) % 6];
+        f->failing_kinds = roll(seed) % (ALL_KINDS + 1);
+        f->class = classes[roll(seed) % 6];
         break;
     case 2:
         f->is_written_off = f->worker != 0;
@@ -510,7 +513,7 @@ static void disturb(struct fake *f, uint32_t *seed)
 
 static void calm(struct fake *f)
 {
-    f->fault_kinds = 0;
+    f->failing_kinds = 0;
     f->is_held_back = f->fails_results = f->host_ill = f->is_unguarded = false;
     f->latency_us = 400;
     if (!f->is_up)

@@ -55,9 +55,9 @@ void keeper_leave(struct keeper *k, struct mono now, enum keeper_end end)
     k->leave_at = mono_add_ms(now, end == KEEPER_LOST ? LOST_LEAVE_MS : KEEPER_LEAVE_MS);
 }
 
-void keeper_fail(struct keeper *k, struct mono now, enum fault fault, const char *text)
+void keeper_fail(struct keeper *k, struct mono now, enum error_class class, const char *text)
 {
-    k->ops->fail(k->ctx, fault, text);
+    k->ops->fail(k->ctx, class, text);
     keeper_leave(k, now, KEEPER_FAILED);
 }
 
@@ -330,7 +330,7 @@ void keeper_on_timer(struct keeper *k, struct mono now)
     if (k->stage == GONE)
         return;
     if ((k->stage == OUTSIDE || k->stage == GRANTED) && is_due(k->away_at, now))
-        keeper_fail(k, now, FAULT_LINK, "the connection to Redis is gone for 30 s");
+        keeper_fail(k, now, ERROR_CLASS_LINK, "the connection to Redis is gone for 30 s");
     if (k->stage == OUTSIDE && is_due(k->give_up_at, now))
         keeper_give_up(k, now);
     if (k->stage == INSIDE)
@@ -363,7 +363,7 @@ void keeper_link_up(struct keeper *k, struct mono now)
     keeper_on_timer(k, now);
 }
 
-void keeper_link_down(struct keeper *k, struct mono now, enum fault fault, const char *text)
+void keeper_link_down(struct keeper *k, struct mono now, enum error_class class, const char *text)
 {
     if (k->stage == GONE)
         return;
@@ -371,8 +371,8 @@ void keeper_link_down(struct keeper *k, struct mono now, enum fault fault, const
     k->out = CALL_NONE;
     k->wants_beats = false;
     peers_trouble(k->peers);
-    if (k->stage < INSIDE && (!k->was_up || fault == FAULT_DENIED))
-        keeper_fail(k, now, fault, text);
+    if (k->stage < INSIDE && (!k->was_up || class == ERROR_CLASS_DENIED))
+        keeper_fail(k, now, class, text);
     if (k->away_at.us == INT64_MAX)
         k->away_at = mono_add_ms(now, KEEPER_AWAY_MS);
     keeper_on_timer(k, now);

@@ -10,7 +10,7 @@
  * (the command runs) -> ENDING (Redis is told) -> GONE.
  *
  * One question at a time is under way. An operation that asks returns 0 if the question was sent,
- * else -1. The answer is one keeper_on_* event, keeper_on_fault or keeper_link_down.
+ * else -1. The answer is one keeper_on_* event, keeper_on_error or keeper_link_down.
  */
 #ifndef LATER_CLI_HOLD_KEEPER_H
 #define LATER_CLI_HOLD_KEEPER_H
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/fault.h"
+#include "base/error_class.h"
 #include "store/store.h"
 
 #define KEEPER_BEAT_MS 5000
@@ -59,7 +59,7 @@ struct keeper_ops {
     int (*note_done)(void *ctx); /* is_once: it is done now */
     int (*leave)(void *ctx, int64_t epoch);
     /* Reconnect. Calls keeper_link_down before it returns. */
-    void (*relink)(void *ctx, enum fault fault, const char *text);
+    void (*relink)(void *ctx, enum error_class class, const char *text);
 
     /* Whether this host can tell for certain that the peer's process is gone. */
     bool (*is_gone)(void *ctx, const struct store_peer *peer);
@@ -70,9 +70,9 @@ struct keeper_ops {
     void (*kill)(void *ctx, int sig); /* signal the command's group; KILL also ends
                                             what it left behind, and waits for that */
     void (*tell)(void *ctx, const char *text);
-    void (*fail)(void *ctx, enum fault fault, const char *text); /* why there is no permit */
-    void (*arm)(void *ctx, struct mono at);                      /* call keeper_on_timer then */
-    void (*done)(void *ctx, enum keeper_end end);                /* the last effect */
+    void (*fail)(void *ctx, enum error_class class, const char *text); /* why there is no permit */
+    void (*arm)(void *ctx, struct mono at);       /* call keeper_on_timer then */
+    void (*done)(void *ctx, enum keeper_end end); /* the last effect */
 };
 
 struct keeper_conf {
@@ -90,7 +90,7 @@ void keeper_free(struct keeper *k); /* NULL is fine */
 
 /* Events. */
 void keeper_link_up(struct keeper *k, struct mono now);
-void keeper_link_down(struct keeper *k, struct mono now, enum fault fault, const char *text);
+void keeper_link_down(struct keeper *k, struct mono now, enum error_class class, const char *text);
 void keeper_on_registered(struct keeper *k, struct mono now, const struct store_register_reply *r);
 void keeper_on_defined(struct keeper *k, struct mono now, const char *limit);
 void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_reply *r);
@@ -102,7 +102,7 @@ void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status,
 void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done);
 void keeper_on_done_noted(struct keeper *k, struct mono now);
 void keeper_on_left(struct keeper *k, struct mono now, bool is_clean);
-void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text);
+void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, const char *text);
 void keeper_on_wake(struct keeper *k, struct mono now, const char *text);
 void keeper_on_subscribed(struct keeper *k, struct mono now);
 void keeper_on_timer(struct keeper *k, struct mono now);

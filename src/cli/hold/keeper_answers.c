@@ -197,9 +197,9 @@ void keeper_on_left(struct keeper *k, struct mono now, bool is_clean)
 
 /* Redis refused to note that the command is done. If that may pass, ask again while there is time,
  * also for giving the permit back then. */
-static void not_noted(struct keeper *k, struct mono now, enum fault fault)
+static void not_noted(struct keeper *k, struct mono now, enum error_class class)
 {
-    bool is_passing = fault == FAULT_WAIT || fault == FAULT_FULL;
+    bool is_passing = class == ERROR_CLASS_WAIT || class == ERROR_CLASS_FULL;
 
     if (is_passing && mono_before(mono_add_ms(now, 3 * KEEPER_RETRY_MS), k->leave_at))
         return;
@@ -208,7 +208,7 @@ static void not_noted(struct keeper *k, struct mono now, enum fault fault)
 }
 
 /* Redis refused the question under way. */
-void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const char *text)
+void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, const char *text)
 {
     enum call call = k->out;
 
@@ -216,8 +216,8 @@ void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const 
         return;
     k->out = CALL_NONE;
     k->retry_at = mono_add_ms(now, KEEPER_RETRY_MS);
-    if (fault == FAULT_MOVED || fault == FAULT_LIBRARY) {
-        k->ops->relink(k->ctx, fault, text);
+    if (class == ERROR_CLASS_MOVED || class == ERROR_CLASS_LIBRARY) {
+        k->ops->relink(k->ctx, class, text);
         return;
     }
     if (call == CALL_LEAVE) {
@@ -225,7 +225,7 @@ void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const 
         return;
     }
     if (call == CALL_NOTE_DONE)
-        not_noted(k, now, fault);
+        not_noted(k, now, class);
     if (call == CALL_REAP)
         peers_refused(k->peers);
     else
@@ -235,13 +235,13 @@ void keeper_on_fault(struct keeper *k, struct mono now, enum fault fault, const 
     else if (call == CALL_BEATS && k->stage == OUTSIDE)
         keeper_leave(k, now, KEEPER_BUSY);
     else if (call == CALL_ASK_DONE && k->stage == GRANTED)
-        keeper_fail(k, now, fault, text);
-    else if (call == CALL_ENTER && k->stage == INSIDE && fault == FAULT_CALL)
+        keeper_fail(k, now, class, text);
+    else if (call == CALL_ENTER && k->stage == INSIDE && class == ERROR_CLASS_CALL)
         keeper_lose(
             k, "the permit is lost, and Redis refuses to give it again: the command is killed");
     else if (call != CALL_REAP && k->stage == OUTSIDE &&
-             (k->conf.wait_ms == 0 || (fault != FAULT_WAIT && fault != FAULT_FULL)))
-        keeper_fail(k, now, fault, text);
+             (k->conf.wait_ms == 0 || (class != ERROR_CLASS_WAIT && class != ERROR_CLASS_FULL)))
+        keeper_fail(k, now, class, text);
     else if (call == CALL_ENTER)
         k->wants_permit = true;
     keeper_on_timer(k, now);

@@ -57,7 +57,7 @@ struct keeper {
 
 /* Stop asking for the permit, or give it back: from here on only tell Redis. */
 void keeper_leave(struct keeper *k, struct mono now, enum keeper_end end);
-void keeper_fail(struct keeper *k, struct mono now, enum fault fault, const char *text);
+void keeper_fail(struct keeper *k, struct mono now, enum error_class class, const char *text);
 /* Nothing more to do. */
 void keeper_be_gone(struct keeper *k);
 /* Others may get the permit: kill the command now. */

@@ -125,9 +125,9 @@ static int op_leave(void *ctx, int64_t epoch)
     return store_leave(((struct lock *)ctx)->store, epoch);
 }
 
-static void op_relink(void *ctx, enum fault fault, const char *text)
+static void op_relink(void *ctx, enum error_class class, const char *text)
 {
-    link_reset(((struct lock *)ctx)->link, fault, text);
+    link_reset(((struct lock *)ctx)->link, class, text);
 }
 
 /* ---- its other effects */
@@ -243,11 +243,11 @@ static void op_kill(void *ctx, int sig)
         op_tell(ctx, "what the command has started was killed, and is not dead yet");
 }
 
-static void op_fail(void *ctx, enum fault fault, const char *text)
+static void op_fail(void *ctx, enum error_class class, const char *text)
 {
     struct lock *l = ctx;
 
-    (void)fault;
+    (void)class;
     l->failed = l->last_err;
     if (l->failed.code == ERR_NONE)
         (void)err_set(&l->failed, ERR_UNAVAILABLE, "%.200s", text);
@@ -304,15 +304,15 @@ static void on_up(void *arg, const struct probe_result *server)
     keeper_link_up(l->keeper, mono_now());
 }
 
-static void on_down(void *arg, enum fault fault, const char *text)
+static void on_down(void *arg, enum error_class class, const char *text)
 {
     struct lock *l = arg;
 
     store_redis_reset(l->store);
     remains_reset(l->remains);
-    (void)err_set(&l->last_err, fault == FAULT_DENIED ? ERR_DENIED : ERR_UNAVAILABLE, "%.250s",
-                  text);
-    keeper_link_down(l->keeper, mono_now(), fault, text);
+    (void)err_set(&l->last_err, class == ERROR_CLASS_DENIED ? ERR_DENIED : ERR_UNAVAILABLE,
+                  "%.250s", text);
+    keeper_link_down(l->keeper, mono_now(), class, text);
 }
 
 static void on_subscribed(void *arg)
@@ -399,7 +399,7 @@ static void on_done_noted(void *arg)
     keeper_on_done_noted(((struct lock *)arg)->keeper, mono_now());
 }
 
-static void on_fault(void *arg, enum fault fault, const char *text)
+static void on_error(void *arg, enum error_class class, const char *text)
 {
     struct lock *l = arg;
 
@@ -409,7 +409,7 @@ static void on_fault(void *arg, enum fault fault, const char *text)
                       "ELATER_LIMIT there is no semaphore of this name: later limits set %.100s "
                       "semaphore N makes it",
                       strchr(l->order->gate, ':') + 1);
-    keeper_on_fault(l->keeper, mono_now(), fault, text);
+    keeper_on_error(l->keeper, mono_now(), class, text);
 }
 
 static void on_signal(void *arg, int sig)
@@ -442,14 +442,14 @@ static int build(struct lock *l, struct err *err)
                                         .beat = on_beat,
                                         .reaped = on_reaped,
                                         .left = on_left,
-                                        .fault = on_fault,
+                                        .failed = on_error,
                                         .arg = l};
     struct gate_events gate_events = {.entered = on_entered,
                                       .defined = on_defined,
                                       .beats = on_beats,
                                       .done_asked = on_done_asked,
                                       .done_noted = on_done_noted,
-                                      .fault = on_fault,
+                                      .failed = on_error,
                                       .arg = l};
 
     identity_read(&l->me);

@@ -166,10 +166,10 @@ static void find_refusal(struct health *h, struct cli *cli)
     struct cli_call nothing = {.n = 0};
     struct err err = ERR_INIT;
     struct reply *r = cli_fcall(cli, "later_add", &nothing, &err);
-    enum fault fault = r == NULL ? error_reply_fault(err.text) : FAULT_NONE;
+    enum error_class class = r == NULL ? error_reply_class(err.text) : ERROR_CLASS_NONE;
 
     reply_free(r);
-    if (fault == FAULT_FULL || fault == FAULT_MOVED)
+    if (class == ERROR_CLASS_FULL || class == ERROR_CLASS_MOVED)
         health_add(h->causes, "cause", "adds-refused", "Redis refuses every add: %.250s", err.text);
 }
 

@@ -149,8 +149,8 @@ local function add_child(R, words, args, parent, now_us)
 end
 
 -- Add the children of a result. One that later_add would refuse makes all of it fail, with
--- {refused = text}; a key of a foreign type, or what else is no fault of the handler, is raised as
--- it is.
+-- {refused = text}. An error that the handler has not caused (a key of a foreign type, say) is
+-- raised as it is.
 function L.add_children(R, r, now_ms)
   for i, words in ipairs(r.children) do
     local ok, why = pcall(add_child, R, words, r.children.args, r.id, 1000 * now_ms)

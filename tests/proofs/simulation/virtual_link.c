@@ -49,7 +49,7 @@ static void forget(struct event **e)
     *e = NULL;
 }
 
-static void schedule(struct link *l, enum fault fault)
+static void schedule(struct link *l, enum error_class class)
 {
     int64_t cap = BACKOFF_FIRST_MS;
 
@@ -57,7 +57,7 @@ static void schedule(struct link *l, enum fault fault)
         cap *= 2;
     if (cap > BACKOFF_CAP_MS)
         cap = BACKOFF_CAP_MS;
-    if (fault == FAULT_DENIED)
+    if (class == ERROR_CLASS_DENIED)
         cap = BACKOFF_DENIED_MS;
     l->failures++;
     l->retry = later(l, random_between(1, cap) * MS, on_retry);
@@ -75,19 +75,19 @@ static void close_all(struct link *l)
     l->waiting = 0;
 }
 
-static void lost(struct link *l, enum fault fault, const char *text)
+static void lost(struct link *l, enum error_class class, const char *text)
 {
     if (l->is_up && mono_until_us(l->up_since, mono_now()) > HEALTHY_US)
         l->failures = 0;
     l->is_up = false;
     close_all(l);
-    schedule(l, fault);
-    l->events.down(l->events.arg, fault, text);
+    schedule(l, class);
+    l->events.down(l->events.arg, class, text);
 }
 
 static void on_broken(void *arg)
 {
-    lost(arg, FAULT_LINK, "connection closed");
+    lost(arg, ERROR_CLASS_LINK, "connection closed");
 }
 
 static void on_timeout(void *arg)
@@ -95,7 +95,7 @@ static void on_timeout(void *arg)
     struct link *l = arg;
 
     l->timer = NULL;
-    lost(l, FAULT_LINK, "no answer in time");
+    lost(l, ERROR_CLASS_LINK, "no answer in time");
 }
 
 static void on_wake(void *arg, const char *text)
@@ -124,7 +124,7 @@ static void on_opened(void *arg)
     l->opening = NULL;
     if (l->worker->cut_off_until > world.now_us || net_is_down() ||
         net_hangs_until() > world.now_us) {
-        lost(l, FAULT_LINK, "no connection could be made");
+        lost(l, ERROR_CLASS_LINK, "no connection could be made");
         return;
     }
     l->conn = net_open(&l->worker->owner, on_broken, l);
@@ -177,10 +177,10 @@ void link_start(struct link *l)
     on_retry(l);
 }
 
-void link_reset(struct link *l, enum fault fault, const char *text)
+void link_reset(struct link *l, enum error_class class, const char *text)
 {
     if (l->conn != NULL)
-        lost(l, fault, text);
+        lost(l, class, text);
 }
 
 void virtual_link_break(struct link *l)

@@ -1,9 +1,9 @@
-#include "base/fault.h"
+#include "base/error_class.h"
 
-const char *fault_name(enum fault fault)
+const char *error_class_name(enum error_class class)
 {
     static const char *const names[] = {"none",    "link",   "wait", "full", "moved",
                                         "library", "denied", "type", "call"};
 
-    return names[fault];
+    return names[class];
 }
