@@ -9,14 +9,14 @@
 
 void run_result_init(struct run_result *r)
 {
-    *r = (struct run_result){.retry_in_ms = -1, .result = BUF_INIT, .tail = BUF_INIT};
+    *r = (struct run_result){.retry_in_ms = -1, .result = BUF_INIT, .output = BUF_INIT};
 }
 
 void run_result_done(struct run_result *r)
 {
     buf_done(&r->result);
     children_done(&r->children);
-    buf_done(&r->tail);
+    buf_done(&r->output);
 }
 
 bool run_parse_retry_in(const char *p, size_t n, int64_t *ret_ms)

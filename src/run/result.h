@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "job/children.h"
 
-#define RUN_TAIL_BYTES 4096    /* last output kept with the job */
+#define RUN_OUTPUT_BYTES 4096  /* last output kept with the job */
 #define RUN_RESULT_BYTES 16384 /* longest result that a handler may give */
 
 /* Exec mode reports how the process ended. Streams and plug-ins report in words: SAID_…. */
@@ -37,7 +37,7 @@ struct run_result {
     int64_t retry_in_ms; /* when the handler wants its retry; -1: it did not say */
     char text[256];      /* one line for people: "exit status 3", "timed out after 1s, killed" */
     struct buf result;   /* what the handler gave as its result */
-    struct buf tail;     /* last bytes of stdout and stderr, in order of arrival */
+    struct buf output;   /* last bytes of stdout and stderr, in order of arrival */
     struct children children; /* the jobs that it adds, if it is done */
     int64_t output_bytes;
     int64_t duration_us;

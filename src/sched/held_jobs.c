@@ -147,7 +147,7 @@ void held_remove(struct held_jobs *l, struct held_job *h)
     l->n--;
     leave_state(l, h);
     job_done(&h->job);
-    free(h->tail);
+    free(h->output);
     children_free(h->children);
     free(h);
 }
@@ -191,8 +191,8 @@ void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v,
     held_move(l, h, HELD_ENDED);
     h->verdict = *v;
     h->has_progress = false;
-    h->tail = data->tail_len > 0 ? mem_dup(data->tail, data->tail_len) : NULL;
-    h->tail_len = data->tail_len;
+    h->output = data->output_len > 0 ? mem_dup(data->output, data->output_len) : NULL;
+    h->output_len = data->output_len;
     if (v->verb == STORE_DONE && data->children != NULL)
         h->children = children_copy(data->children);
     /* The payload may be large, and only the verdict is needed from here on. */
@@ -213,7 +213,7 @@ static bool is_plain(const struct held_job *h)
     const struct verdict *v = &h->verdict;
 
     return h->is_small && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
-           h->tail_len == 0 && h->children == NULL && !h->job.has_next &&
+           h->output_len == 0 && h->children == NULL && !h->job.has_next &&
            (strcmp(v->text, "ok") == 0 || strcmp(v->text, "exit status 0") == 0);
 }
 
@@ -228,8 +228,8 @@ static struct store_result result_of(const struct held_job *h)
                                  .amount = v->amount,
                                  .code = v->code,
                                  .text = v->text,
-                                 .tail = h->tail != NULL ? h->tail : "",
-                                 .tail_len = h->tail_len,
+                                 .output = h->output != NULL ? h->output : "",
+                                 .output_len = h->output_len,
                                  .is_plain = is_plain(h),
                                  .children = h->children};
 }
@@ -272,7 +272,7 @@ size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *o
                                              .start = h->job.start,
                                              .verb = STORE_PROGRESS,
                                              .text = h->progress,
-                                             .tail = ""};
+                                             .output = ""};
         }
     }
     return n;

@@ -50,8 +50,8 @@ struct held_job {
     struct job job;
     enum held_state state;  /* written by held_move alone */
     struct verdict verdict; /* from ENDED on */
-    char *tail;             /* owned; output sent with the verdict; NULL: none */
-    size_t tail_len;
+    char *output;           /* owned; output sent with the verdict; NULL: none */
+    size_t output_len;
     struct children *children; /* owned; jobs that are added if it is done; NULL: none */
     char progress[256];
     bool has_progress;      /* not sent yet */

@@ -126,8 +126,9 @@ static void on_done(void *arg, unsigned slot, const struct run_result *run)
     struct runner *r = arg;
     const struct place *p = &r->places[slot];
     const struct known_queue *q = queue_of(r, p->job.queue);
-    const struct buf *tail = run->result.len > 0 ? &run->result : &run->tail;
-    struct verdict_data data = {tail->data != NULL ? tail->data : "", tail->len, &run->children};
+    const struct buf *output = run->result.len > 0 ? &run->result : &run->output;
+    struct verdict_data data = {output->data != NULL ? output->data : "", output->len,
+                                &run->children};
     struct verdict v;
     char id[JOB_ID_LEN + 1];
 

@@ -24,7 +24,7 @@ enum store_status {
     STORE_LINK,    /* the call has an older link number: reconcile first */
 };
 
-/* RESULT: done, and the tail is the payload of the next job of its chain. */
+/* RESULT: done, and the output is the payload of the next job of its chain. */
 enum store_verb {
     STORE_DONE,
     STORE_RETRY,
@@ -42,8 +42,8 @@ struct store_result {
     int64_t amount; /* DONE, RESULT: keep ms; RETRY, RELEASE: delay ms; BURY: most dead jobs kept */
     int code;       /* exit status, 128 + n for signal n */
     const char *text;
-    const char *tail;
-    size_t tail_len;
+    const char *output;
+    size_t output_len;
     bool is_plain; /* DONE with status 0 and nothing to keep, and the claim was is_small */
     const struct children *children; /* DONE, RESULT: jobs that are added with the end; or NULL */
 };

@@ -187,7 +187,7 @@ static void fcall_result(struct fcall *a, const struct store_result *r)
     fcall_int(a, r->amount);
     fcall_int(a, r->code);
     fcall_str(a, r->text);
-    fcall_add(a, r->tail, r->tail_len);
+    fcall_add(a, r->output, r->output_len);
 }
 
 /* The end of the group that starts with result i: plain results of one queue and start number.

@@ -24,8 +24,8 @@ struct verdict {
 
 /* What goes with a verdict. Empty when zeroed. */
 struct verdict_data {
-    const char *tail; /* output of the handler, or its result */
-    size_t tail_len;
+    const char *output; /* its last bytes; with has_result the result of the handler instead */
+    size_t output_len;
     const struct children *children; /* jobs that are added if it is done; NULL: none */
 };
 

@@ -150,7 +150,7 @@ static bool has_run_what_is_left(void *lost)
                *(int *)lost;
 }
 
-static void R6_tail_of_the_aof_torn(void **state)
+static void R6_end_of_the_aof_torn(void **state)
 {
     CLEANUP_FREE char *tear = mem_printf(
         "for f in %s/appendonlydir/*.incr.aof; do truncate -s -100 $f; done", net.s.redis.dir);
@@ -339,7 +339,7 @@ int main(void)
         T(R1_absent_at_start),
         T_WITH(R2_killed_while_idle, network_setup_aof),
         T_WITH(R5_back_from_an_older_snapshot, setup_snapshots),
-        T_WITH(R6_tail_of_the_aof_torn, setup_always),
+        T_WITH(R6_end_of_the_aof_torn, setup_always),
         T_WITH(R6_claim_torn_in_each_command, setup_always),
         T_WITH(R7_loading, setup_slow_load),
         T(R9_writes_paused),

@@ -803,7 +803,7 @@ static void H26_reaped_by_somebody_else(void **state)
 static void H28_setuid_under_no_new_privileges(void **state)
 {
     CLEANUP_FREE char *id = NULL;
-    CLEANUP_FREE char *tail = NULL;
+    CLEANUP_FREE char *output = NULL;
 
     (void)state;
     if (geteuid() != 0)
@@ -817,8 +817,8 @@ static void H28_setuid_under_no_new_privileges(void **state)
     start_as_nobody("--no-new-privs", ONE_TRY "check_permissions: off");
     id = watched_add("suid", "x");
     assert_outcome(id, "dead", "9", "no privileges");
-    tail = watched_result(id, 5);
-    assert_non_null(strstr(tail, "no privileges"));
+    output = watched_result(id, 5);
+    assert_non_null(strstr(output, "no privileges"));
     watched_assert_clean();
 }
 

@@ -58,11 +58,11 @@ static void H13_ten_gigabytes_of_output(void **state)
         mem_printf("yes 'a line of output, as programs write them' | head -c %dM; echo; echo END",
                    megabytes());
     CLEANUP_FREE char *id = run_loud(handler, "H13", "on standard output");
-    CLEANUP_FREE char *tail = watched_result(id, 5);
+    CLEANUP_FREE char *output = watched_result(id, 5);
 
     (void)state;
-    assert_int_equal(strlen(tail), 4096);
-    assert_string_equal(tail + 4096 - 4, "END\n");
+    assert_int_equal(strlen(output), 4096);
+    assert_string_equal(output + 4096 - 4, "END\n");
     /* The log has a thousand lines of output, and says how many it left out. */
     assert_in_range(test_lines(watched.d.log, "stream=stdout"), 1000, 1001);
     assert_int_equal(test_lines(watched.d.log, "left_out_lines="), 1);
@@ -75,11 +75,11 @@ static void H14_ten_gigabytes_on_both_without_line_ends(void **state)
                    "tr '\\0' y < /dev/zero | head -c %dM; wait",
                    megabytes() / 2, megabytes() / 2);
     CLEANUP_FREE char *id = run_loud(handler, "H14", "on both, interleaved, no line end");
-    CLEANUP_FREE char *tail = watched_result(id, 5);
+    CLEANUP_FREE char *output = watched_result(id, 5);
 
     (void)state;
-    assert_int_equal(strlen(tail), 4096);
-    assert_int_equal(strspn(tail, "xy"), 4096);
+    assert_int_equal(strlen(output), 4096);
+    assert_int_equal(strspn(output, "xy"), 4096);
     assert_int_equal(test_lines(watched.d.log, "stream=stdout") +
                          test_lines(watched.d.log, "stream=stderr"),
                      2); /* one line of each stream, which never ended and was cut */
@@ -139,7 +139,7 @@ static void H16_forged_control_lines(void **state)
                                          "fence 1",    "id j000000", "cancel",        "dead"};
     CLEANUP_BUF struct buf script = BUF_INIT;
     CLEANUP_FREE char *id = NULL;
-    CLEANUP_FREE char *tail = NULL;
+    CLEANUP_FREE char *output = NULL;
 
     (void)state;
     buf_puts(&script, "for fd in 1 2 3; do\n");
@@ -171,8 +171,8 @@ static void H16_forged_control_lines(void **state)
         assert_string_equal(progress, "");
         assert_true(strtoll(due, NULL, 10) > test_now_ms() + 1800000);
     }
-    tail = watched_result(id, 5);
-    assert_non_null(strstr(tail, "result forged\n")); /* plain output, no result */
+    output = watched_result(id, 5);
+    assert_non_null(strstr(output, "result forged\n")); /* plain output, no result */
     /* Every line of the log starts with laterd's own time stamp and level. */
     assert_int_equal(
         watched_sh(NULL, "grep -Ev '^[0-9TZ:.-]+ (warn|info|notice) ' %s", watched.d.log), 1);

@@ -1,6 +1,6 @@
 /*
- * Output of handlers: the lines do not depend on the pieces in which bytes arrive, and the tail is
- * the last bytes.
+ * Output of handlers: the lines do not depend on the pieces in which bytes arrive, and the last
+ * bytes are kept.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "run/exec/last_bytes.h"
 
 #define LINE_MAX_BYTES 16
-#define TAIL_BYTES 24
+#define LAST_BYTES 24
 
 static void on_line(void *arg, const char *line, size_t n, bool cut)
 {
@@ -27,20 +27,20 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
 static void cut_up(const char *p, size_t n, size_t piece, struct buf *all, struct buf *end)
 {
     struct lines lines;
-    struct last_bytes tail;
+    struct last_bytes last;
 
     lines_init(&lines, LINE_MAX_BYTES);
-    last_bytes_init(&tail, TAIL_BYTES);
+    last_bytes_init(&last, LAST_BYTES);
     for (size_t at = 0; at < n; at += piece) {
         size_t len = n - at < piece ? n - at : piece;
 
         lines_feed(&lines, p + at, len, on_line, all);
-        last_bytes_add(&tail, p + at, len);
+        last_bytes_add(&last, p + at, len);
     }
     lines_end(&lines, on_line, all);
-    last_bytes_copy(&tail, end);
+    last_bytes_copy(&last, end);
     lines_done(&lines);
-    last_bytes_done(&tail);
+    last_bytes_done(&last);
 }
 
 static void log_it(const char *p, size_t n, size_t piece)
@@ -66,7 +66,7 @@ int fuzz_output(const uint8_t *data, size_t n)
     cut_up(p, n, n + 1, &whole, &end);
     cut_up(p, n, piece, &pieces, &end2);
     FUZZ_MUST(whole.len == pieces.len && end.len == end2.len);
-    FUZZ_MUST(end.len == (n < TAIL_BYTES ? n : TAIL_BYTES));
+    FUZZ_MUST(end.len == (n < LAST_BYTES ? n : LAST_BYTES));
     FUZZ_MUST(whole.len == 0 || memcmp(whole.data, pieces.data, whole.len) == 0);
     FUZZ_MUST(end.len == 0 || memcmp(end.data, p + n - end.len, end.len) == 0);
     FUZZ_MUST(end.len == 0 || memcmp(end.data, end2.data, end.len) == 0);

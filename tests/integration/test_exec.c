@@ -200,9 +200,9 @@ static bool is_gone(pid_t pid, int deadline_ms)
     return n == 1;
 }
 
-static pid_t pid_in_tail(struct attempt *a)
+static pid_t pid_in_output(struct attempt *a)
 {
-    pid_t pid = (pid_t)strtol(buf_str(&a->ret.tail), NULL, 10);
+    pid_t pid = (pid_t)strtol(buf_str(&a->ret.output), NULL, 10);
 
     assert_true(pid > 1);
     return pid;
@@ -393,7 +393,7 @@ static void test_h8_leaves_a_child_with_the_pipes(void **state)
     expect(&a, RUN_EXITED, 3, "exit status 3");
     assert_in_range(a.took_ms, EXEC_DRAIN_MS - 50, EXEC_DRAIN_MS + 3000);
     assert_in_range(a.ret.duration_us, 0, (EXEC_DRAIN_MS - 100) * 1000);
-    child = pid_in_tail(&a);
+    child = pid_in_output(&a);
     assert_false(is_gone(child, 0)); /* the job ended by itself, so what it left behind may go on */
     assert_int_equal(kill(child, SIGKILL), 0);
     attempt_done(&a);
@@ -407,7 +407,7 @@ static void test_child_without_pipes_costs_no_time(void **state)
     attempt(&a);
     expect(&a, RUN_EXITED, 0, "exit status 0");
     assert_in_range(a.took_ms, 0, EXEC_DRAIN_MS / 2);
-    assert_int_equal(kill(pid_in_tail(&a), SIGKILL), 0);
+    assert_int_equal(kill(pid_in_output(&a), SIGKILL), 0);
     attempt_done(&a);
 }
 
@@ -417,7 +417,7 @@ static void grandchild_dies(const char *script, enum run_end end, int code, cons
 
     attempt(&a);
     expect(&a, end, code, text);
-    assert_true(is_gone(pid_in_tail(&a), 5000));
+    assert_true(is_gone(pid_in_output(&a), 5000));
     attempt_done(&a);
 }
 
@@ -447,7 +447,7 @@ static void test_grandchild_gets_the_grace_too(void **state)
     (void)state;
     attempt(&a);
     expect(&a, RUN_STOPPED, SIGTERM, "stopped: terminated");
-    assert_string_equal(buf_str(&a.ret.tail), "cleaned\n");
+    assert_string_equal(buf_str(&a.ret.output), "cleaned\n");
     assert_in_range(a.took_ms, 300, 10000);
     attempt_done(&a);
 }
@@ -460,7 +460,7 @@ static void test_h9_escaped_session_does_not_hold_the_slot(void **state)
     attempt(&a);
     expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 300ms: killed after a grace of 200ms");
     assert_in_range(a.took_ms, 500, 5000);
-    (void)kill(pid_in_tail(&a), SIGKILL);
+    (void)kill(pid_in_output(&a), SIGKILL);
     attempt_done(&a);
 }
 
@@ -671,7 +671,7 @@ static void test_h22_descriptors(void **state)
 
     (void)state;
     attempt(&a);
-    assert_string_equal(buf_str(&a.ret.tail), "0 1 2 3 ");
+    assert_string_equal(buf_str(&a.ret.output), "0 1 2 3 ");
     for (int i = 0; i < 3; i++)
         (void)close(leak[i]);
     attempt_done(&a);
@@ -689,7 +689,7 @@ static void test_h23_signals(void **state)
     attempt(&a);
     (void)pthread_sigmask(SIG_SETMASK, &was, NULL);
     (void)signal(SIGUSR1, SIG_DFL);
-    assert_string_equal(buf_str(&a.ret.tail),
+    assert_string_equal(buf_str(&a.ret.output),
                         "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
     attempt_done(&a);
 }
@@ -702,12 +702,12 @@ static void test_environment_and_session(void **state)
 
     (void)state;
     attempt(&env);
-    assert_non_null(strstr(buf_str(&env.ret.tail), "LATER_CONTROL_FD=3\n"));
-    assert_null(strstr(buf_str(&env.ret.tail), "HOME="));
+    assert_non_null(strstr(buf_str(&env.ret.output), "LATER_CONTROL_FD=3\n"));
+    assert_null(strstr(buf_str(&env.ret.output), "HOME="));
     attempt_done(&env);
     attempt(&ids);
     (void)snprintf(want, sizeof(want), "%d %d %d\n", ids.pid, ids.pid, ids.pid);
-    assert_string_equal(buf_str(&ids.ret.tail), want);
+    assert_string_equal(buf_str(&ids.ret.output), want);
     attempt_done(&ids);
 }
 
@@ -737,8 +737,8 @@ static int runs_with_closed_stdio(void)
     attempt(&a);
     if (a.ret.end != RUN_EXITED || a.ret.code != 0)
         rc = 1;
-    else if (strstr(buf_str(&a.ret.tail), "1048576\n") == NULL ||
-             strstr(buf_str(&a.ret.tail), "err\n") == NULL || a.ret.tail.len != 12)
+    else if (strstr(buf_str(&a.ret.output), "1048576\n") == NULL ||
+             strstr(buf_str(&a.ret.output), "err\n") == NULL || a.ret.output.len != 12)
         rc = 2;
     else if (strcmp(buf_str(&a.ret.result), "ok") != 0)
         rc = 3;
@@ -840,8 +840,8 @@ static void test_h14_no_line_ends(void **state)
     (void)state;
     attempt(&a);
     assert_int_equal(a.ret.output_bytes, 20000003);
-    assert_int_equal(a.ret.tail.len, RUN_TAIL_BYTES);
-    assert_string_equal(a.ret.tail.data + RUN_TAIL_BYTES - 4, "xEND");
+    assert_int_equal(a.ret.output.len, RUN_OUTPUT_BYTES);
+    assert_string_equal(a.ret.output.data + RUN_OUTPUT_BYTES - 4, "xEND");
     if (!SANITIZED && !on_valgrind())
         assert_in_range(rss_peak_kib() - before, 0, 2048);
     attempt_done(&a);
@@ -901,8 +901,8 @@ static void test_h15_bytes_are_kept_and_escaped(void **state)
     for (int i = 0; i < 256; i++)
         payload[i] = (char)i;
     log = logged(&a);
-    assert_int_equal(a.ret.tail.len, sizeof(payload));
-    assert_memory_equal(a.ret.tail.data, payload, sizeof(payload));
+    assert_int_equal(a.ret.output.len, sizeof(payload));
+    assert_memory_equal(a.ret.output.data, payload, sizeof(payload));
     for (const char *p = log; *p != '\0'; p++)
         assert_true((unsigned char)*p >= ' ' || *p == '\n');
     free(log);
@@ -923,7 +923,7 @@ static void test_log_is_bounded(void **state)
     (void)state;
     assert_int_equal(count_lines(log, "stream=stdout"), EXEC_LOG_LINES);
     assert_non_null(strstr(log, "left_out_lines=501 "));
-    assert_string_equal(a.ret.tail.data + a.ret.tail.len - 12, "1499\nunended");
+    assert_string_equal(a.ret.output.data + a.ret.output.len - 12, "1499\nunended");
     free(log);
     log = logged(&b);
     assert_in_range(strlen(log), EXEC_LINE_BYTES, EXEC_LINE_BYTES + 200);

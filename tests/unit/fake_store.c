@@ -702,7 +702,7 @@ static void end_run(struct fake *f, size_t i, enum store_verb verb)
     memcpy(id, f->runs[i].id, sizeof(id));
     f->runs[i] = f->runs[--f->nruns];
     count_op(f);
-    sched_job_ended(f->s, fake_now(f), id, &v, &(struct verdict_data){"tail", 4, NULL});
+    sched_job_ended(f->s, fake_now(f), id, &v, &(struct verdict_data){"last", 4, NULL});
 }
 
 /* The oldest call without an answer, and when something is to happen to it. */

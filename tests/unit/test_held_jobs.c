@@ -40,7 +40,7 @@ static void end(struct held_jobs *l, struct held_job *h, enum store_verb verb)
 {
     struct verdict v = {.verb = verb, .amount = 5, .code = 3, .text = "why"};
 
-    held_end(l, h, &v, &(struct verdict_data){"tail\0x", 6, NULL});
+    held_end(l, h, &v, &(struct verdict_data){"last\0x", 6, NULL});
 }
 
 static void test_a_life(void **state)
@@ -74,8 +74,8 @@ static void test_a_life(void **state)
     assert_int_equal(out[0].amount, 5);
     assert_int_equal(out[0].code, 3);
     assert_string_equal(out[0].text, "why");
-    assert_int_equal(out[0].tail_len, 6);
-    assert_memory_equal(out[0].tail, "tail\0x", 6);
+    assert_int_equal(out[0].output_len, 6);
+    assert_memory_equal(out[0].output, "last\0x", 6);
 
     /* A result under way is not sent twice. After a failed step it is sent again. */
     assert_int_equal(h->state, HELD_SENT);
@@ -137,7 +137,7 @@ static void test_result_goes_on(void **state)
     assert_int_equal(held_collect(&l, NOW, out, 1), 1);
     assert_int_equal(out[0].verb, STORE_RESULT);
     assert_false(out[0].is_plain);
-    assert_memory_equal(out[0].tail, "r", 1);
+    assert_memory_equal(out[0].output, "r", 1);
     held_clear(&l);
 }
 

@@ -1,4 +1,4 @@
-/* The pure parts of run/: lines, tail, the control descriptor's lines, interpreter lines. */
+/* The pure parts of run/: lines, last bytes, the control descriptor's lines, interpreter lines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,9 +90,9 @@ static void test_bytes_that_are_no_lines(void **state)
     }
 }
 
-/* ---- tail ---- */
+/* ---- last bytes ---- */
 
-static void test_tail_keeps_the_last_bytes(void **state)
+static void test_the_last_bytes_are_kept(void **state)
 {
     static const char text[] = "abcdefghijklmnopqrstuvwxyz";
 
@@ -203,7 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_are_the_same_however_they_come),
         cmocka_unit_test(test_bytes_that_are_no_lines),
-        cmocka_unit_test(test_tail_keeps_the_last_bytes),
+        cmocka_unit_test(test_the_last_bytes_are_kept),
         cmocka_unit_test(test_control_lines),
         cmocka_unit_test(test_interpreter_lines),
     };

@@ -241,15 +241,15 @@ static bool is_ms(const char *digits)
 bool when_is_machine(const char *text)
 {
     size_t n = strlen(text);
-    const char *tail = n >= 6 ? text + n - 6 : "";
+    const char *zone = n >= 6 ? text + n - 6 : "";
 
     if (text[strspn(text, "0123456789")] == '\0')
         return is_ms(text);
     if (text[0] == '@' || text[0] == '+')
         return true;
     return n >= 20 && text[4] == '-' && text[13] == ':' && text[16] == ':' &&
-           (toupper((unsigned char)text[n - 1]) == 'Z' || has_shape(tail, "+dd:dd") ||
-            has_shape(tail, "-dd:dd"));
+           (toupper((unsigned char)text[n - 1]) == 'Z' || has_shape(zone, "+dd:dd") ||
+            has_shape(zone, "-dd:dd"));
 }
 
 bool when_needs_clock(const char *text)

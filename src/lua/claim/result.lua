@@ -1,21 +1,21 @@
 -- One result of a job of which something stays: it is kept, retried, dead or released, or this is
 -- its progress.
 --
--- A result: {id, start, verb, queue, a, code, text, tail, result}. verb: done (a: keep ms) | retry
--- (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) |
--- progress (text). code: exit status; text: one line; tail: output; result: what the handler gave
--- to the next job of the chain, nil for nothing; children: jobs to add if it is done, {args,
--- {first, last}*}, nil for none.
+-- A result: {id, start, verb, queue, a, code, text, output, result}. verb: done (a: keep ms) |
+-- retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) |
+-- progress (text). code: exit status; text: one line; output: its last bytes; result: what the
+-- handler gave to the next job of the chain, nil for nothing; children: jobs to add if it is done,
+-- {args, {first, last}*}, nil for none.
 
 local function apply_retry(R, r, job, tries, epoch, now_ms)
   local due = now_ms + r.a
-  if L.end_replaced(R, r.id, job, r.code, tries.starts, r.tail, now_ms) then
+  if L.end_replaced(R, r.id, job, r.code, tries.starts, r.output, now_ms) then
     return
   end
   db('ZREM', R .. ':running', r.id)
   db('HSET', R .. ':tries', r.id, L.tries_text(tries, due))
   db('HSET', R .. ':errors', r.id,
-     L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.tail))
+     L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.output))
   L.note_failure(R, r.id, now_ms, epoch, r.code, r.text)
   db('HDEL', R .. ':progress', r.id)
   L.enqueue(R, r.id, job, tries, due)
@@ -32,7 +32,8 @@ local function apply_broken(R, r, record, tries, now_ms)
     return
   end
   db('ZREM', R .. ':running', r.id)
-  L.finish(R, nil, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail), now_ms, 0)
+  L.finish(R, nil, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output),
+           now_ms, 0)
   L.count(R, 'done', r.queue, 1)
 end
 
@@ -54,9 +55,9 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
     apply_broken(R, r, record, tries, now_ms)
   elseif cancelled and r.verb ~= 'done' then
     -- It is cancelled and did not end well: it ends, whatever the worker's verdict is.
-    L.end_cancelled(R, job, r.id, L.outcome('cancelled', r.code, now_ms, tries.starts,
-                                            'cancelled while running',
-                    r.tail), now_ms)
+    local outcome = L.outcome('cancelled', r.code, now_ms, tries.starts, 'cancelled while running',
+                              r.output)
+    L.end_cancelled(R, job, r.id, outcome, now_ms)
   elseif r.verb == 'done' then
     db('ZREM', R .. ':running', r.id)
     job.record = record
@@ -65,7 +66,7 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
       L.add_children(R, r, now_ms)
     end
     L.follow(R, r.id, job, r.result, r.a > 0, now_ms)
-    L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.tail),
+    L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output),
              now_ms, r.a)
     L.count(R, 'done', job.queue, 1)
   elseif r.verb == 'retry' then
@@ -73,7 +74,7 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
   elseif r.verb == 'dead' then
     db('ZREM', R .. ':running', r.id)
     L.note_failure(R, r.id, now_ms, epoch, r.code, r.text)
-    L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.tail),
+    L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.output),
            now_ms, r.a)
   else
     L.release(R, r.id, r.a, now_ms)

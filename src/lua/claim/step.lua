@@ -67,7 +67,7 @@ end
 local function settle_watched(R, ctx)
   return function(id, group)
     local r = {id = id, start = group.start, verb = 'done', queue = group.queue, a = 0, code = '0',
-               text = 'ok', tail = ''}
+               text = 'ok', output = ''}
     local tries, flag = db('HGET', R .. ':tries', id), db('HGET', R .. ':cancel', id)
     local answer, is_ended = L.settle_one(R, r, tries, flag, ctx.epoch_text, ctx.book)
     L.let_go(ctx.book, is_ended and {id} or {})
@@ -119,7 +119,7 @@ local function read_results(args, at, n)
     local has_result = args[o + 2] == 'result'
     results[i] = {id = args[o], start = args[o + 1], verb = has_result and 'done' or args[o + 2],
                   queue = args[o + 3], a = L.whole(args[o + 4]), code = args[o + 5],
-                  text = args[o + 6], tail = args[o + 7], result = has_result and args[o + 7]}
+                  text = args[o + 6], output = args[o + 7], result = has_result and args[o + 7]}
   end
   return results
 end

@@ -92,9 +92,9 @@ end
 -- How an attempt or a job ended, for R:errors and R:results:
 --   "<state> <code> <when ms> <start> <text>" LF output bytes
 -- state: failed, dead, done, cancelled. code: exit status (128 + n for signal n), 0 where none.
-function L.outcome(state, code, now_ms, start, text, tail)
+function L.outcome(state, code, now_ms, start, text, output)
   return state .. ' ' .. L.int(L.whole(code) or 0) .. ' ' .. L.int(now_ms) .. ' ' ..
-         L.int(start) .. ' ' .. L.one_line(text) .. '\n' .. (tail or '')
+         L.int(start) .. ' ' .. L.one_line(text) .. '\n' .. (output or '')
 end
 
 -- An outcome -> state, code, when ms, start, text, output, all as text; nil when it is not ours.

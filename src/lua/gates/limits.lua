@@ -56,10 +56,10 @@ end
 
 -- -> if the name fits the template, the length of the part before {key}; else nil
 function L.fits(template, name)
-  local head, tail = L.split_key(template)
-  if tail and #name > #head + #tail and string.sub(name, 1, #head) == head and
-     (tail == '' or string.sub(name, -#tail) == tail) then
-    return #head
+  local before, behind = L.split_key(template)
+  if behind and #name > #before + #behind and string.sub(name, 1, #before) == before and
+     (behind == '' or string.sub(name, -#behind) == behind) then
+    return #before
   end
   return nil
 end

@@ -92,13 +92,13 @@ end
 
 -- A running job would wait again. If a successor has its key, the job ends here instead. -> whether
 -- it ended
-function L.end_replaced(R, id, job, code, start, tail, now_ms)
+function L.end_replaced(R, id, job, code, start, output, now_ms)
   local ok, owner = pcall(L.unique_owner, R, job.queue, job.u or '')
   if not job.u or not ok or not owner or owner == id then
     return false
   end
   local text = 'replaced by ' .. L.one_line(owner)
-  L.end_cancelled(R, job, id, L.outcome('cancelled', code, now_ms, start, text, tail), now_ms)
+  L.end_cancelled(R, job, id, L.outcome('cancelled', code, now_ms, start, text, output), now_ms)
   return true
 end
 

@@ -1,5 +1,5 @@
 -- later_v1_step R EPOCH LINK HELD MAX
---     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ
+--     NR {id start verb queue a code text output}*NR   NQ {queue room max_payload}*NQ
 --     [NG {queue n id*n}*NG [AHEAD]]
 --   -> [now_us, status, [answer per result], [claim...], [id to cancel...], [head per queue],
 --       [queue, error, ...], solo_due, timer_ms, [number, answer, ...], []]

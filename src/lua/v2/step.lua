@@ -1,5 +1,5 @@
 -- later_v2_step R EPOCH LINK HELD MAX
---     NR {id start verb queue a code text tail}*NR   NQ {queue room max_payload}*NQ
+--     NR {id start verb queue a code text output}*NR   NQ {queue room max_payload}*NQ
 --     NG {queue start n id*n}*NG [AHEAD [NC {number n {words word*words}*n}*NC]]
 --   -> [now_us, status, [answer per result], [group...], [id to cancel...], [head per queue],
 --       [queue, error, ...], solo_due, timer_ms, [number, answer, ...]]
@@ -7,10 +7,10 @@
 -- Results in, claims out, one round trip for both.
 --
 -- HELD: jobs that the worker still runs after these results. MAX: most jobs to claim (<= 512).
--- verb: done (a: keep ms) | result (done, and the tail is what its handler gave as its result: the
+-- verb: done (a: keep ms) | result (done, and output is what its handler gave as its result: the
 -- payload of the next job of its chain) | retry (a: delay ms) | dead (a: most dead jobs kept) |
 -- release (a: delay ms; spends no attempt) | progress (text). code: exit status; text: one line of
--- text; tail: output.
+-- text; output: its last bytes.
 -- room: most claims from this queue now (0: only tell its head).
 -- NG: jobs with small payloads that ended well and of which nothing is kept, by queue and start
 -- number.

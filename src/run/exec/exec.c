@@ -180,7 +180,7 @@ static bool was_ended(const struct attempt *r)
            (o->guard != NULL && guard_has_killed(o->guard, o->guard_slot));
 }
 
-/* End also children that left its group and session: the next holder of the lock must not run
+/* End also processes that left its group and session: the next holder of the lock must not run
  * beside them. */
 static void end_all(struct attempt *r)
 {
@@ -397,7 +397,7 @@ static void watch(struct attempt *r)
     control_fd_end(&r->control);
     output_end(&r->output);
     r->ret->output_bytes = r->output.bytes;
-    last_bytes_copy(&r->output.tail, &r->ret->tail);
+    last_bytes_copy(&r->output.last, &r->ret->output);
     conclude(r);
 }
 

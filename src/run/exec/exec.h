@@ -6,7 +6,7 @@
  * no data but its arguments. A job ends when the pidfd becomes readable, never by EOF on a pipe.
  * Then the pipes are read for at most EXEC_DRAIN_MS and closed, even if others have them open.
  *
- * A process that ends by itself may leave children behind; they are left alone. When we end it
+ * A process that ends by itself may leave others behind; they are left alone. When we end it
  * (timeout, stop, cancel), or the guard does, its process group is killed, and so is every process
  * with its fence, in whatever session. exec_run waits until those with its fence have ended; after
  * 10 s it logs a warning and goes on. Group members that still have a pipe open get kill_grace_ms,

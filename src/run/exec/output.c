@@ -17,7 +17,7 @@ void output_init(struct output *o, const char *id, const char *queue)
     *o = (struct output){.id = id, .queue = queue};
     for (int i = 0; i < OUTPUT_STREAMS; i++)
         lines_init(&o->lines[i], EXEC_LINE_BYTES);
-    last_bytes_init(&o->tail, RUN_TAIL_BYTES);
+    last_bytes_init(&o->last, RUN_OUTPUT_BYTES);
     last_bytes_init(&o->errors, ERROR_BYTES);
 }
 
@@ -25,7 +25,7 @@ void output_done(struct output *o)
 {
     for (int i = 0; i < OUTPUT_STREAMS; i++)
         lines_done(&o->lines[i]);
-    last_bytes_done(&o->tail);
+    last_bytes_done(&o->last);
     last_bytes_done(&o->errors);
 }
 
@@ -118,7 +118,7 @@ void output_add(struct output *o, enum output_stream which, const char *p, size_
         keep_begin(o, p, n);
     else
         last_bytes_add(&o->errors, p, n);
-    last_bytes_add(&o->tail, p, n);
+    last_bytes_add(&o->last, p, n);
     if (o->logged < EXEC_LOG_LINES) {
         lines_feed(&o->lines[which], p, n, on_line[which], o);
         return;

@@ -24,7 +24,7 @@ struct output {
     bool open[OUTPUT_STREAMS]; /* lines are only counted by now, and one has no LF yet */
     char begin[16]; /* first bytes of stdout, as far as they are needed to know a greeting */
     size_t nbegin;
-    struct last_bytes tail;
+    struct last_bytes last;
     struct last_bytes errors; /* last bytes of stderr: its last line is why a run failed */
     int64_t bytes;
     int64_t left_out; /* lines that did not reach the log */

@@ -1,6 +1,6 @@
 -- Scenarios: steps, with results of every verb and claims of every kind.
 
--- spec: results {tag, verb, amount, tail}* (BIG: a large one), short {queue, tag...}*, queues, ahead, room, is_second
+-- spec: results {tag, verb, amount, output}* (BIG: a large one), short {queue, tag...}*, queues, ahead, room, is_second
 -- (the same step was made before, and its reply was lost; without claims)
 function nth.step_scenario(name, stage, spec)
   local function results_of(m)

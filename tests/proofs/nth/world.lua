@@ -182,7 +182,7 @@ function nth.worker(m, name, places)
   return epoch
 end
 
--- The arguments of a step. results: {id, start, verb, queue, a, tail (nil: one that fits)}; queues: names; more: the arguments
+-- The arguments of a step. results: {id, start, verb, queue, a, output (nil: one that fits)}; queues: names; more: the arguments
 -- from NG on, which only later_v2_step has
 function nth.step_args(m, epoch, held, results, queues, more, room)
   local args = {more and 'later_v2_step' or 'later_v1_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}

@@ -339,12 +339,12 @@ static enum model_verb pick_verb(struct maker *k, const struct model_job *j)
 }
 
 /* A result that has a key of its own as a payload. */
-static const char *large_tail(void)
+static const char *large_output(void)
 {
-    static char tail[MODEL_BIG + 2];
+    static char output[MODEL_BIG + 2];
 
-    memset(tail, 'r', sizeof(tail) - 1);
-    return tail;
+    memset(output, 'r', sizeof(output) - 1);
+    return output;
 }
 
 static void end_args(struct maker *k, const struct model_job *j, struct model_end *e)
@@ -352,7 +352,7 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
     static const char *const verbs[] = {"done",     "retry",  "dead",    "release",
                                         "progress", "result", "nonsense"};
     static const char *const texts[] = {"", "exit 1", "tab\there", "two  words\x7f"};
-    static const char *const tails[] = {"", "out", "a\nb\n"};
+    static const char *const outputs[] = {"", "out", "a\nb\n"};
 
     e->id = percent(k, 1) ? "j00000000000" : j->id;
     e->start = j->starts + (percent(k, 4) ? -1 : 0);
@@ -364,7 +364,7 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
     amount(k, e);
     e->code = below(k, 256);
     e->text = PICK(k, texts);
-    e->tail = e->verb == VERB_RESULT && percent(k, 8) ? large_tail() : PICK(k, tails);
+    e->output = e->verb == VERB_RESULT && percent(k, 8) ? large_output() : PICK(k, outputs);
     arg(k, e->id);
     number(k, e->start);
     arg(k, e->verb_name);
@@ -375,7 +375,7 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
         number(k, e->a);
     number(k, e->code);
     arg(k, e->text);
-    arg(k, e->tail);
+    arg(k, e->output);
 }
 
 /* A result that may go into a group: done, with nothing to keep. The library itself sees what else
@@ -391,7 +391,7 @@ static bool short_end(struct maker *k, const struct model_job *j, int64_t start,
                             .verb = VERB_DONE,
                             .start = start > 0 ? start : j->starts + (percent(k, 4) ? -1 : 0),
                             .text = "ok",
-                            .tail = "",
+                            .output = "",
                             .queue = j->queue,
                             .is_short = true};
     return true;

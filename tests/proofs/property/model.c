@@ -268,11 +268,11 @@ char *model_line(const char *text)
 }
 
 char *model_outcome(const char *state, int64_t code, int64_t now_ms, int64_t start,
-                    const char *text, const char *tail)
+                    const char *text, const char *output)
 {
     char *clean = model_line(text);
     char *all = mem_printf("%s %lld %lld %lld %s\n%s", state, (long long)code, (long long)now_ms,
-                           (long long)start, clean, tail);
+                           (long long)start, clean, output);
 
     free(clean);
     return all;
@@ -440,7 +440,7 @@ void model_end_cancelled(struct model *m, struct model_job *j, char *outcome)
     m->queue[j->queue].cancelled++;
 }
 
-bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *tail)
+bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *output)
 {
     struct model_unique *u = j->unique != NULL ? unique_of(m, j->queue, j->unique) : NULL;
     struct model_job *next = u != NULL && strcmp(u->id, j->id) != 0 ? model_find(m, u->id) : NULL;
@@ -449,7 +449,8 @@ bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, cons
     if (next == NULL || next->state > JOB_PARKED)
         return false;
     (void)snprintf(text, sizeof(text), "replaced by %s", next->id);
-    model_end_cancelled(m, j, model_outcome("cancelled", code, MODEL_MS(m), j->starts, text, tail));
+    model_end_cancelled(m, j,
+                        model_outcome("cancelled", code, MODEL_MS(m), j->starts, text, output));
     return true;
 }
 

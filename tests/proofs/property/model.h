@@ -288,7 +288,7 @@ struct model_end {
     const char *id, *verb_name;
     enum model_verb verb;
     int64_t start, a, code; /* a: MODEL_NONE: not a number */
-    const char *text, *tail;
+    const char *text, *output;
     int queue;
     bool is_short; /* sent in a group of plain results, after all others */
     size_t children;
@@ -392,7 +392,7 @@ void model_set(char **where, char *text);
 /* Copy at most 512 bytes of one line without control bytes; the caller frees it. */
 char *model_line(const char *text);
 char *model_outcome(const char *state, int64_t code, int64_t now_ms, int64_t start,
-                    const char *text, const char *tail);
+                    const char *text, const char *output);
 void model_lower_head(struct model *m, int q, int64_t due);
 void model_mark(struct model *m, int q, char mark);
 void model_enqueue(struct model *m, struct model_job *j, int64_t due);
@@ -408,7 +408,7 @@ void model_begin(struct model *m);
 void model_trim(struct model *m, int q, enum model_state state, int64_t before, size_t rows);
 void model_end_cancelled(struct model *m, struct model_job *j, char *outcome);
 /* The job would wait again. Returns whether it ended instead, since its successor has its key. */
-bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *tail);
+bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *output);
 void model_release(struct model *m, struct model_job *j, int64_t delay);
 int64_t model_paused(const struct model *m, int q); /* -1: not; 0: for ever; until */
 int64_t model_due(double score);

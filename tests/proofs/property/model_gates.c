@@ -126,10 +126,10 @@ static const struct model_limit *limit_called(const struct model *m, const char 
 bool limit_fits(const char *template, const char *name)
 {
     size_t head = (size_t)(strstr(template, "{key}") - template), n = strlen(name);
-    size_t tail = strlen(template) - head - 5;
+    size_t after = strlen(template) - head - 5;
 
-    return n > head + tail && strncmp(name, template, head) == 0 &&
-           strcmp(name + n - tail, template + head + 5) == 0;
+    return n > head + after && strncmp(name, template, head) == 0 &&
+           strcmp(name + n - after, template + head + 5) == 0;
 }
 
 /* The template that fits the name with the longest beginning. */

@@ -13,7 +13,7 @@ static bool is_done(const struct model_end *e)
 
 static void apply(struct model *m, const struct model_end *e, struct model_job *j, bool cancelled)
 {
-    struct bytes result = {e->tail, strlen(e->tail)};
+    struct bytes result = {e->output, strlen(e->output)};
     int64_t now = MODEL_MS(m);
 
     if (e->verb == VERB_PROGRESS) {
@@ -21,15 +21,16 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
     } else if (cancelled && !is_done(e)) {
         model_end_cancelled(m, j,
                             model_outcome("cancelled", e->code, now, j->starts,
-                                          "cancelled while running", e->tail));
+                                          "cancelled while running", e->output));
     } else if (is_done(e)) {
         m->queue[j->queue].done++;
         model_follow(m, j, e->verb == VERB_RESULT ? &result : NULL);
-        model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->tail), e->a);
-    } else if (e->verb == VERB_RETRY && model_end_replaced(m, j, e->code, e->tail)) {
+        model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->output),
+                     e->a);
+    } else if (e->verb == VERB_RETRY && model_end_replaced(m, j, e->code, e->output)) {
         ;
     } else if (e->verb == VERB_RETRY) {
-        model_set(&j->error, model_outcome("failed", e->code, now, j->starts, e->text, e->tail));
+        model_set(&j->error, model_outcome("failed", e->code, now, j->starts, e->text, e->output));
         model_fail(m, j, j->score, e->code, e->text);
         model_set(&j->progress, NULL);
         j->has_tries = true;
@@ -37,7 +38,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
         model_enqueue(m, j, j->tries_due);
     } else if (e->verb == VERB_DEAD) {
         model_fail(m, j, j->score, e->code, e->text);
-        (void)model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->tail),
+        (void)model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->output),
                          e->a);
     } else {
         model_release(m, j, e->a);
