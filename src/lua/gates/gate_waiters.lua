@@ -220,23 +220,6 @@ function L.is_guarded(book, gates)
   return false
 end
 
--- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
--- counts its start. The line `then` says that its end causes another job (core/chain.lua). -> text
--- for R:holds, or nil
-function L.holding_started(gates, job)
-  if not (gates or job.u or job.n) then
-    return nil
-  end
-  local held = {job.n and 'then'}
-  for _, id in ipairs(gates or {}) do
-    held[#held + 1] = not string.find(id, '^rate:') and id or nil
-  end
-  if job.u then
-    held[#held + 1] = 'uniq:' .. (job.f or '0') .. ':' .. job.queue .. ':' .. job.u
-  end
-  return #held > 0 and table.concat(held, '\n') or nil
-end
-
 local function has_permit(g, job)
   if g.kind == 'lock' then
     local row = L.lock_row(g.key)

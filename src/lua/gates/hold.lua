@@ -1,8 +1,25 @@
--- A holder that ends frees what it holds.
+-- What a job that starts holds, and what a holder that ends frees.
 --
 -- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, with LF between them,
 -- after the line `then` if its end causes another job (core/chain.lua). So the call that ends it
 -- need not read its record.
+
+-- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
+-- counts its start. The line `then` says that its end causes another job (core/chain.lua). -> text
+-- for R:holds, or nil
+function L.holding_started(gates, job)
+  if not (gates or job.u or job.n) then
+    return nil
+  end
+  local held = {job.n and 'then'}
+  for _, id in ipairs(gates or {}) do
+    held[#held + 1] = not string.find(id, '^rate:') and id or nil
+  end
+  if job.u then
+    held[#held + 1] = 'uniq:' .. (job.f or '0') .. ':' .. job.queue .. ':' .. job.u
+  end
+  return #held > 0 and table.concat(held, '\n') or nil
+end
 
 -- Add one part of R:holds to drops (gate -> holders) or to uniques ({name, id, for_until}*).
 local function read_line(holder, line, drops, order, uniques)
