@@ -307,7 +307,7 @@ static int load_limit(struct loading *load, size_t i, const struct yaml_node *no
         return 0;
     for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
         given[r] = from[r].line > 0 || from[r].env != NULL;
-    if (conf_limit_settle(limit, given, &row, err) == 0)
+    if (conf_limit_check(limit, given, &row, err) == 0)
         return 0;
     (void)err_wrap(err, "%s", conf_show(limit->name).s);
     return blame(load, row >= 0 ? from[row] : (struct setting_source){node->line, NULL}, err);

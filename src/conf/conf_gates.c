@@ -54,7 +54,7 @@ static int given_row(const bool *given, const char *path)
     return -1;
 }
 
-static int settle_semaphore(const bool *given, int *ret_row, struct err *err)
+static int check_semaphore(const bool *given, int *ret_row, struct err *err)
 {
     *ret_row = given_row(given, "burst");
     if (*ret_row >= 0)
@@ -65,7 +65,7 @@ static int settle_semaphore(const bool *given, int *ret_row, struct err *err)
     return 0;
 }
 
-static int settle_rate(struct conf_limit *limit, const bool *given, int *ret_row, struct err *err)
+static int check_rate(struct conf_limit *limit, const bool *given, int *ret_row, struct err *err)
 {
     *ret_row = given_row(given, "on_lost");
     if (*ret_row >= 0)
@@ -83,7 +83,7 @@ static int settle_rate(struct conf_limit *limit, const bool *given, int *ret_row
     return 0;
 }
 
-int conf_limit_settle(struct conf_limit *limit, const bool *given, int *ret_row, struct err *err)
+int conf_limit_check(struct conf_limit *limit, const bool *given, int *ret_row, struct err *err)
 {
     int semaphore = given_row(given, "semaphore");
     int rate = given_row(given, "rate");
@@ -101,8 +101,8 @@ int conf_limit_settle(struct conf_limit *limit, const bool *given, int *ret_row,
                        "neither a semaphore nor a rate: write { semaphore: 20 } or "
                        "{ rate: 100/1m }");
     }
-    return limit->is_rate ? settle_rate(limit, given, ret_row, err)
-                          : settle_semaphore(given, ret_row, err);
+    return limit->is_rate ? check_rate(limit, given, ret_row, err)
+                          : check_semaphore(given, ret_row, err);
 }
 
 int conf_queue_check_gates(const struct conf *conf, const struct conf_queue *queue,

@@ -18,7 +18,7 @@ int conf_limit_check_name(const char *name, struct err *err);
  * conf_limit_rows, whether it was written. On failure *ret_row is the wrong row, or -1 when a row
  * is missing.
  */
-int conf_limit_settle(struct conf_limit *limit, const bool *given, int *ret_row, struct err *err);
+int conf_limit_check(struct conf_limit *limit, const bool *given, int *ret_row, struct err *err);
 
 /* -1 when the queue names a rate as semaphore, or a semaphore as rate: *ret_path is the row. */
 int conf_queue_check_gates(const struct conf *conf, const struct conf_queue *queue,

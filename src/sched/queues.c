@@ -119,7 +119,7 @@ static void sift(struct queues *qs, size_t i)
 }
 
 /* Call it after every change of its head or its room. */
-static void settle(struct queues *qs, struct queue *q)
+static void reheap(struct queues *qs, struct queue *q)
 {
     if (room_of(q) > 0) {
         if (q->heap_index == 0)
@@ -136,12 +136,12 @@ static void settle(struct queues *qs, struct queue *q)
     }
 }
 
-static void settle_all(struct queues *qs)
+static void reheap_all(struct queues *qs)
 {
     qs->nheap = 0;
     for (size_t i = 0; i < qs->n; i++) {
         qs->at[i].heap_index = 0;
-        settle(qs, &qs->at[i]);
+        reheap(qs, &qs->at[i]);
     }
 }
 
@@ -175,7 +175,7 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
             qs->gated[qs->ngated++] = &at[i];
         qs->nsuspected += at[i].suspected;
     }
-    settle_all(qs);
+    reheap_all(qs);
 }
 
 void queues_set_limit(struct queues *qs, const char *name, unsigned limit)
@@ -185,7 +185,7 @@ void queues_set_limit(struct queues *qs, const char *name, unsigned limit)
     if (q == NULL)
         return;
     q->limit = limit;
-    settle(qs, q);
+    reheap(qs, q);
 }
 
 size_t queues_count(const struct queues *qs)
@@ -216,7 +216,7 @@ static void set_head(struct queues *qs, struct queue *q, struct mono head)
     if (q->head.us == head.us)
         return;
     q->head = head;
-    settle(qs, q);
+    reheap(qs, q);
 }
 
 static void wake(struct queues *qs, struct queue *q)
@@ -279,14 +279,14 @@ void queues_claimed(struct queues *qs, const char *name)
     if (q->pass > qs->pass)
         qs->pass = q->pass;
     q->pass += stride(q);
-    settle(qs, q);
+    reheap(qs, q);
 }
 
 void queues_clear(struct queues *qs)
 {
     for (size_t i = 0; i < qs->n; i++)
         qs->at[i].running = 0;
-    settle_all(qs);
+    reheap_all(qs);
 }
 
 void queues_took(struct queues *qs, const char *name)
@@ -296,7 +296,7 @@ void queues_took(struct queues *qs, const char *name)
     if (q == NULL)
         return;
     q->running++;
-    settle(qs, q);
+    reheap(qs, q);
 }
 
 void queues_ended(struct queues *qs, const char *name)
@@ -306,7 +306,7 @@ void queues_ended(struct queues *qs, const char *name)
     if (q == NULL || q->running == 0)
         return;
     q->running--;
-    settle(qs, q);
+    reheap(qs, q);
 }
 
 /* ---- plans */
@@ -440,7 +440,7 @@ size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool suspe
         if (out[i].room == 0)
             continue;
         q->asked += out[i].room;
-        settle(qs, q);
+        reheap(qs, q);
     }
     return n;
 }
@@ -454,7 +454,7 @@ void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n
         if (q == NULL || rooms[i].room == 0)
             continue;
         q->asked = q->asked > rooms[i].room ? q->asked - rooms[i].room : 0;
-        settle(qs, q);
+        reheap(qs, q);
     }
 }
 
@@ -462,7 +462,7 @@ void queues_unanswered(struct queues *qs)
 {
     for (size_t i = 0; i < qs->n; i++)
         qs->at[i].asked = 0;
-    settle_all(qs);
+    reheap_all(qs);
 }
 
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "run/handler/path_walk.h"
 
-#define SETTLE_MS 150 /* editors and package managers write, rename, chmod: one rescan will do */
+#define RESCAN_MS 150 /* editors and package managers write, rename, chmod: one rescan will do */
 #define AGAIN_MS 1000
 #define READS 16 /* in a turn: a folder that is written all the time must not block the loop */
 #define MASK                                                                                       \
@@ -67,7 +67,7 @@ static void take(struct handlers_folder *f, const char *events, size_t n)
         const struct inotify_event *event = (const void *)(events + at);
 
         if (counts(f, event))
-            loop_timer_set(f->timer, SETTLE_MS);
+            loop_timer_set(f->timer, RESCAN_MS);
         at += sizeof(*event) + event->len;
     }
 }

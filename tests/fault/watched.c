@@ -103,7 +103,7 @@ void watched_remember(void)
 }
 
 /* Registered and subscribed: from now on its number of descriptors stays the same. */
-static bool is_settled(void *arg)
+static bool is_registered(void *arg)
 {
     struct reply *r = test_redis_call(&watched.redis, "PUBSUB", "NUMSUB", ROOT ":wake", NULL);
     bool one = reply_int(reply_at(r, 1)) == 1;
@@ -113,9 +113,9 @@ static bool is_settled(void *arg)
     return one && test_int(&watched.redis, "HLEN", ROOT ":workers") == 1;
 }
 
-static void await_settled(void)
+static void await_registered(void)
 {
-    if (!test_until(is_settled, NULL, START_MS)) {
+    if (!test_until(is_registered, NULL, START_MS)) {
         CLEANUP_BUF struct buf log = BUF_INIT;
 
         test_read(watched.d.log, &log);
@@ -130,7 +130,7 @@ void watched_start(const char *yaml)
     test_laterd_conf(&watched.d, watched.dir, "a", watched.redis.url, yaml);
     test_laterd_launch(&watched.d);
     watched.pid = watched.d.proc.pid;
-    await_settled();
+    await_registered();
 }
 
 void watched_start_under(const char *prefix, const char *suffix, const char *yaml, bool await)
@@ -147,7 +147,7 @@ void watched_start_under(const char *prefix, const char *suffix, const char *yam
     watched.d.runs = true;
     watched.pid = watched.d.proc.pid;
     if (await)
-        await_settled();
+        await_registered();
 }
 
 char *watched_program(void)

@@ -30,7 +30,7 @@ static inline void start_a(const char *yaml)
 }
 
 /* No job waits, runs or is dead; for test_until. */
-static inline bool all_is_settled(void *arg)
+static inline bool no_job_is_left(void *arg)
 {
     (void)arg;
     return test_int(&redis, "HLEN", ROOT ":jobs") == 0;

@@ -224,7 +224,7 @@ static void test_reloaded(void **state)
     assert_int_equal(test_lines(a.log, "event=reload result=done"), 0);
     id = test_add(&redis, "work", NULL, NULL, "x");
     assert_non_null(id);
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     write_conf(a.conf, buf_str(&good));
     test_laterd_kill(&a, SIGHUP);
     assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));

@@ -74,7 +74,7 @@ static void test_results_are_handed_on(void **state)
     assert_int_equal(test_lines(out, second), 1);
     assert_int_equal(test_lines(out, "x y"), 1);
     assert_int_equal(test_lines(out, "::two"), 1);
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
 }
 
 static void test_reasons_are_told(void **state)
@@ -239,7 +239,7 @@ static void test_a_cancelled_job_has_no_children(void **state)
     id = mem_strdup(add("sh", "echo 'add child -- x' >&3; echo 'progress on' >&3; sleep 60"));
     assert_true(test_until_int(&redis, "HLEN", ROOT ":progress", 1, LONG_MS));
     reply_free(test_fcall(&redis, "later_cancel", id, NULL));
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_int_equal(children(), 0);
 }
 
@@ -339,7 +339,7 @@ static void test_chains_of_killed_daemons(void **state)
                   "then", "q7", "then", "q8", payload);
     }
     kills = kill_them(n / 8, yaml);
-    assert_true(test_until(all_is_settled, NULL, 10 * LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, 10 * LONG_MS));
     assert_done(n);
     for (int i = 0; i < n; i++) {
         CLEANUP_FREE char *want = mem_printf("q8 <%d\xc3\xa4>q1>q2>q3>q4>q5>q6>q7", i);

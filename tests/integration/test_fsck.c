@@ -390,7 +390,7 @@ static void R12_evictions_under_working_daemons_end_clean(void **state)
         redis_does("DEL", keys[i], NULL);
         (void)test_fsck_repair(&redis);
     }
-    /* The daemons settle the rest by themselves: ends, reconciles, reaps. */
+    /* The daemons do the rest by themselves: ends, reconciles, reaps. */
     for (int tries = 0; test_fsck_repair(&redis) > 0; tries++) {
         assert_true(tries < 60);
         (void)test_until_lines(out, NULL, 1000000, 1000);

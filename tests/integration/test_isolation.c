@@ -106,7 +106,7 @@ static void run_one(const char *queue)
     CLEANUP_FREE char *id = test_add(&redis, queue, NULL, NULL, "x");
 
     assert_non_null(id);
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
 }
 
 /* A line of `out` is exactly this. */
@@ -321,7 +321,7 @@ static void test_service_finds_left_ones(void **state)
     start_as_service(yaml, CAPS);
     assert_true(proc_until_none("sleep 86434", LONG_MS));
     /* With processes of other tests that cannot be looked into, the full silence has to pass. */
-    assert_true(test_until(all_is_settled, NULL, LONG_MS + SILENCE_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS + SILENCE_MS));
 }
 
 static void must_refuse_as_service(const char *yaml, const char *caps, const char *says)

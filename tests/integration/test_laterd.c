@@ -114,7 +114,7 @@ static void test_each_job_once_and_none_early(void **state)
         assert_true(since >= 0);
     }
     /* The last line is written before the last result is. */
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_int_equal(test_lines(out, NULL), 200);
     assert_int_equal(test_int(&redis, "HLEN", ROOT ":tries"), 0);
 }

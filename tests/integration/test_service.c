@@ -116,7 +116,7 @@ static void test_process_1_reaps(void **state)
                  out, out, out, out);
     launch_as_process_1(&a);
     free(test_add(&redis, "orphan", NULL, NULL, "x"));
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     free(test_add(&redis, "look", NULL, NULL, "x"));
     assert_true(test_until_lines(out, NULL, 1, LONG_MS));
     assert_int_equal(test_lines(out, "gone"), 1);

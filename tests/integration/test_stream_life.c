@@ -651,7 +651,7 @@ static void test_examples_without_their_mode(void **state)
         test_laterd_conf(&edited, dir, "a", redis.url, yaml);
     }
     test_laterd_kill(&a, SIGHUP);
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_int_equal(test_lines(a.log, "outcome=dead"), 0);
 }
 

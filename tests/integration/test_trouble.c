@@ -83,7 +83,7 @@ static void test_a_killed_daemon_takes_its_jobs_back_at_once(void **state) /* L1
     /* Processes of the dead daemon were killed, even those that had left its process group. */
     assert_true(test_until_lines(out, "escaped2", 16, LONG_MS));
     assert_int_equal(test_lines(out, "end1") + test_lines(out, "escaped1"), 0);
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
 }
 
 /* A daemon is killed while it starts handlers, some of which are not yet their programs: the next
@@ -105,7 +105,7 @@ static void test_a_kill_in_a_burst_of_starts_leaves_nothing_behind(void **state)
         test_laterd_kill(&a, SIGKILL);
         (void)test_laterd_wait(&a, 5000);
         test_laterd_start(&a);
-        assert_true(test_until(all_is_settled, NULL, LONG_MS));
+        assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     }
     assert_int_equal(test_lines(out, "overlap"), 0);
     /* All jobs, and again those that ended between the daemon's death and the search. */
@@ -130,7 +130,7 @@ static void test_a_handler_that_dies_slowly_is_waited_for(void **state) /* L3 */
     (void)test_laterd_wait(&a, 5000);
     test_laterd_start(&a);
     assert_true(test_until_lines(out, "begin", 2, LONG_MS));
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_int_equal(test_lines(out, "overlap"), 0);
 }
 
@@ -151,7 +151,7 @@ static void test_another_daemon_of_the_host_takes_over(void **state) /* L1 */
     assert_true(test_until_lines(out, " 2", 4, 31000));
     assert_in_range(mono_until_us(begin, mono_now()), 0, 10000000);
     assert_int_equal(twice(), 0);
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
 }
 
 static void test_a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
@@ -173,7 +173,7 @@ static void test_a_worker_given_up_drops_its_jobs(void **state) /* L7 T4 */
     assert_true(test_laterd_says(&a, "event=given-up", LONG_MS));
     /* It registers anew, finds that it was taken for dead, and runs the jobs again. */
     assert_true(test_until_lines(out, " 2", 2, LONG_MS));
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_int_equal(test_lines(out, "end1"), 0);
     assert_int_equal(test_lines(out, "end2"), 2);
 }
@@ -231,7 +231,7 @@ static void test_a_restart_of_redis_loses_nothing(void **state) /* R2 R3 R4 */
     back = mono_now();
     assert_true(test_until_lines(out, NULL, before + 1, LONG_MS));
     assert_in_range(mono_until_us(back, mono_now()), 0, 2000000);
-    assert_true(test_until(all_is_settled, NULL, 2 * LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, 2 * LONG_MS));
     assert_int_equal(twice(), 0);
     assert_true(test_lines(out, NULL) >= 600);
 }
@@ -248,7 +248,7 @@ static void test_a_frozen_redis_makes_nobody_a_reaper(void **state) /* R8 N1 */
     assert_true(test_laterd_says(&a, "state=down", LONG_MS));
     assert_true(test_until_lines(a.log, "event=end", 2, LONG_MS));
     test_redis_kill(&redis, SIGCONT);
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_int_equal(test_lines(out, NULL), 4);
     assert_int_equal(test_lines(a.log, "event=reaped") + test_lines(b.log, "event=reaped"), 0);
 }
@@ -264,7 +264,7 @@ static void test_killed_connections_are_made_anew(void **state) /* R22 */
         reply_free(test_redis_call(&redis, "CLIENT", "KILL", "TYPE", "normal", NULL));
         reply_free(test_redis_call(&redis, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
     }
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_int_equal(test_lines(out, NULL), 100);
     assert_int_equal(twice(), 0);
 }
@@ -324,7 +324,7 @@ static void test_a_full_redis_drains(void **state) /* R11 */
     add_many("work", 50);
     reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "1", NULL));
     start(&a, "a", "");
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_int_equal(test_lines(out, NULL), 50);
     assert_null(test_fcall(&redis, "later_add", "work", "x", NULL)); /* Redis refuses it */
     reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "0", NULL));
@@ -379,7 +379,7 @@ static void test_a_stuck_reader_of_the_log_stops_nothing(void **state) /* S1 L14
     proc_start(&p, argv, NULL, NULL);
     add_many("loud", 4);
     assert_true(test_until_lines(out, "ended", 4, LONG_MS));
-    assert_true(test_until(all_is_settled, NULL, LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     proc_signal(&p, SIGTERM);
     assert_int_equal(proc_wait(&p, 5000), 0);
     proc_done(&p);

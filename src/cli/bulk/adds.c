@@ -48,7 +48,7 @@ static void fail_long(struct adds *a, size_t size)
 /* ---- calls */
 
 /* Count the lines of a call by its answer r, or NULL with err. A refused call has added nothing. */
-static void settle(struct adds *a, const struct adds_call *c, struct reply *r, struct err *err)
+static void count_lines(struct adds *a, const struct adds_call *c, struct reply *r, struct err *err)
 {
     enum line_result fate = LINE_ADDED;
 
@@ -72,7 +72,7 @@ static void take_answer(struct adds *a)
     struct reply *r = client_answer(a->cli->client, &err);
 
     memmove(a->sent, a->sent + 1, (size_t)--a->nsent * sizeof(a->sent[0]));
-    settle(a, &c, r, &err);
+    count_lines(a, &c, r, &err);
 }
 
 static void take_answers(struct adds *a)
@@ -117,7 +117,7 @@ static void make_call(struct adds *a, int argc, const char *const *argv, const s
      * options no other call is sent. */
     if (!a->has_called) {
         a->has_called = true;
-        settle(a, &a->next, client_fcall(c, ns, function, argc, argv, lens, &err), &err);
+        count_lines(a, &a->next, client_fcall(c, ns, function, argc, argv, lens, &err), &err);
         return;
     }
     a->sent[a->nsent++] = a->next;

@@ -90,7 +90,7 @@ void adds_next_has(struct adds *a, size_t bytes);
 /* Send the next call. Afterwards a->next is the one after it, unless all was over before. */
 void adds_send(struct adds *a, int argc, const char *const *argv, const size_t *lens);
 /* Send the next call and take all answers. Call it before reporting a line that cannot be sent, so
- * that all lines before that number are settled. */
+ * that it is known what became of all lines before it. */
 void adds_finish(struct adds *a);
 /* Note an error and the number of its line, 0: none. Only the first error counts. */
 void adds_fail(struct adds *a, const struct err *err, uint64_t line);

@@ -34,9 +34,9 @@ end
 -- rows that stay, how many were parked
 local function take(R, b, max_payload, head, most, ctx)
   local judged = L.judge(R, b, max_payload, ctx)
-  local settled, parked = L.start_all(R, b, judged, most, ctx)
+  local handled, parked = L.start_all(R, b, judged, most, ctx)
   -- The other rows stay. They are sorted by priority, so any of them may be due first.
-  for i = settled + 1, b.n do
+  for i = handled + 1, b.n do
     head = math.min(head, b.raws[i] and ctx.now_ms or b.dues[i])
   end
   return head, parked
@@ -156,7 +156,7 @@ local function rejoin_all(R, queues, ctx, errors)
     end
   end
   if any then
-    L.settle_gates(ctx.book, true)
+    L.hand_on(ctx.book, true)
   end
   for name, all in pairs(rest) do
     -- Some are left. Another step is asked for only where the queue is a waiter of some again: else

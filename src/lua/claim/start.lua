@@ -181,7 +181,7 @@ local function bury(R, b, i, ctx)
 end
 
 -- A row that has more to do than to start. -> gated, as a group has it; nil: it does not start
-local function settle_special(R, b, i, fence, s, ctx)
+local function handle_special(R, b, i, fence, s, ctx)
   if b.whys[i] or b.raws[i] then
     give_record(R, b, i, fence - 1)
   end
@@ -274,13 +274,13 @@ local function extend(b, run, from, to, gated, fence, s, ctx)
 end
 
 -- Start, park or bury the first `judged` rows, in runs, until the call has `most` claims. Row i has
--- number + 2i - 2 for a new id and the next number for its fence. -> how many rows are settled
-local function settle_rows(R, b, judged, most, number, s, ctx)
+-- number + 2i - 2 for a new id and the next number for its fence. -> how many rows are handled
+local function handle_rows(R, b, judged, most, number, s, ctx)
   local i, run = 1, nil
   while i <= judged and ctx.claimed < most do
     local to, gated, fence, parked = i, 0, number + 2 * i - 1, b.parked
     if b.is_granted or b.is_special[i] then
-      gated = settle_special(R, b, i, fence, s, ctx)
+      gated = handle_special(R, b, i, fence, s, ctx)
     else
       to = end_of_run(b, i, math.min(judged, i + most - ctx.claimed - 1))
     end
@@ -303,14 +303,14 @@ local function settle_rows(R, b, judged, most, number, s, ctx)
 end
 
 -- Start, park or bury the first `judged` rows, until the call has `most` claims. -> how many rows
--- are settled, how many of them were parked
+-- are handled, how many of them were parked
 function L.start_all(R, b, judged, most, ctx)
   local number, s = L.tick(R, ctx.now_us, 2 * judged), new_starts()
   b.parked = 0
   if not b.is_granted then
     meet(b, judged, ctx.book)
   end
-  local n = settle_rows(R, b, judged, most, number, s, ctx)
+  local n = handle_rows(R, b, judged, most, number, s, ctx)
   for i = n + 1, judged do
     ctx.bytes = ctx.bytes + #(b.raws[i] or b.records[i] or '')
   end

@@ -10,7 +10,7 @@
 -- worker lives, and reaping the worker frees it.
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
--- is_touched, ...}. touched: gates that lost a holder, until L.settle_gates hands their permits on
+-- is_touched, ...}. touched: gates that lost a holder, until L.hand_on hands their permits on
 -- (gate_waiters.lua). granted: queues with a new grant, until their workers are told. called: how
 -- many parked jobs, programs and callers the call has called. let_in: queue -> jobs that hold all
 -- their gates and are claimed by this step, if it can (claims_next; grant.lua). timers: what
@@ -32,7 +32,7 @@ function L.book(R, now_us)
           together = {ended = {}, started = 0}}
 end
 
--- A permit of this gate may be free: L.settle_gates will see who waits.
+-- A permit of this gate may be free: L.hand_on will see who waits.
 function L.touch(book, id)
   if not book.is_touched[id] then
     book.is_touched[id] = true

@@ -121,7 +121,7 @@ local function rewrite(R, id, was, state, tries, job, payload, due)
     db('HSET', R .. ':tries', id, L.tries_text(tries, due))
   end
   L.enqueue(R, id, job, tries, due)
-  L.settle_gates(book)
+  L.hand_on(book)
 end
 
 -- Let a new job wait until the owner of its key, which runs, has ended.

@@ -43,6 +43,6 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
            L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
            tonumber(job.k or '0'))
   L.count(R, 'cancelled', job.queue, 1)
-  L.settle_gates(book)
+  L.hand_on(book)
   return 'cancelled'
 end)

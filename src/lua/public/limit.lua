@@ -53,8 +53,8 @@ local function gates_under(book, kind, name)
   return out
 end
 
--- The definition of a name or template changed: L.settle_gates will call the waiters. From gate
--- number OPEN_MAX + 1 on a timer makes the next steps do it. -> the gates
+-- The definition of a name or template changed: L.hand_on will see to its waiters. From
+-- gate number OPEN_MAX + 1 on a timer makes the next steps do it. -> the gates
 function L.touch_under(book, kind, name)
   local ids = gates_under(book, kind, name)
   for i, id in ipairs(ids) do
@@ -67,11 +67,11 @@ function L.touch_under(book, kind, name)
   return ids
 end
 
--- The same, settled at once, and with wakes.
+-- The same; free permits are handed on at once, and workers are woken.
 function L.limit_changed(R, kind, name)
   local book = L.book(R, L.now_us())
   local ids = L.touch_under(book, kind, name)
-  L.settle_gates(book)
+  L.hand_on(book)
   tell_waiters(book, ids)
 end
 

@@ -186,7 +186,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     -- Leases and waits end without a call. Where no worker makes steps, the next caller hands the
     -- permits on.
     L.touch(book, g.id)
-    L.settle_gates(book)
+    L.hand_on(book)
   end
   if has_lease(book, g, who) then
     fence, until_ms = L.prolong(book, g, who, until_ms, true)
@@ -198,7 +198,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
     if wait_ms then
       before = L.join_waiters(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
       L.touch(book, g.id)
-      L.settle_gates(book)
+      L.hand_on(book)
       if has_lease(book, g, who) then
         return L.enter(book, g, who, ttl_ms, nil)
       end
@@ -243,7 +243,7 @@ local function give_back(kind, what)
       end
     end
     L.drop(book, g, who)
-    L.settle_gates(book)
+    L.hand_on(book)
     return 'released'
   end
 end

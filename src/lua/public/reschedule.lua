@@ -18,7 +18,7 @@ function L.move(R, id, due)
   if state == 'parked' then
     L.unpark(book, job.queue, id)
     L.enqueue(R, id, job, tries, due)
-    L.settle_gates(book)
+    L.hand_on(book)
     return {id, 'moved', due}
   end
   db('ZADD', L.waiting_key(R, job, tries), due, id)

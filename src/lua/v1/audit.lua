@@ -16,7 +16,7 @@
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/troubleshooting.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
 -- counts anything as done. It never touches a job that a worker holds, except in other sets: the
--- end of the job, or the reaper, settles the rest. Repair in the order of phases above.
+-- end of the job, or the reaper, does the rest. Repair in the order of phases above.
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local PAGE_MAX = 200
@@ -92,7 +92,7 @@ local function is_held(ctx, id)
   return score and holder(ctx, score) ~= 'nobody'
 end
 
-local LEFT = {live = ': its end settles that', dead = ': it is being reaped',
+local LEFT = {live = ': its end puts that right', dead = ': it is being reaped',
               stranger = ': left to the reaper'}
 
 local function left_to(who, epoch)

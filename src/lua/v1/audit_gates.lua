@@ -17,7 +17,7 @@ end
 function L.audit_unpark(R, queue, id)
   local book = L.book(R, L.now_us())
   L.unpark(book, queue, id)
-  L.settle_gates(book)
+  L.hand_on(book)
 end
 
 -- Judge a job that is in parked:<queue> and in no other set.
@@ -75,7 +75,7 @@ function L.audit_holds(ctx, cursor, count)
       ctx.tell('leftover', id, '', 'it is in holds, and neither running nor parked', function()
         local book = L.book(R, L.now_us())
         L.let_go(book, {id})
-        L.settle_gates(book)
+        L.hand_on(book)
       end)
     end
   end
@@ -105,7 +105,7 @@ local function judge_holder(ctx, gate, holder, is_leased)
     ctx.tell('stale-holder', gate, '', text, function()
       local book = L.book(ctx.R, L.now_us())
       L.drop(book, L.gate(book, gate), holder)
-      L.settle_gates(book)
+      L.hand_on(book)
     end)
   end
 end

@@ -60,7 +60,7 @@ local function read_fields(key, fields)
   return #fields > 0 and db('HMGET', key, unpack(fields)) or {}
 end
 
--- Write the limits that are missing. L.settle_gates then opens their gates. -> {name, definition in
+-- Write the limits that are missing. L.hand_on then opens their gates. -> {name, definition in
 -- force}* of those that differ
 local function fill_limits(book, limits, kinds)
   local R, names = book.R, every_second(limits, 1)
@@ -136,6 +136,6 @@ L.register('later_v1_declare', {}, function(R, args)
   local book = L.book(R, L.now_us())
   local differ = fill_limits(book, limits, kinds)
   set_queues(R, epoch, queues, book.now_ms)
-  L.settle_gates(book)
+  L.hand_on(book)
   return differ
 end)

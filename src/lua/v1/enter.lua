@@ -43,6 +43,6 @@ L.register('later_v1_exit', {'allow-oom'}, function(R, args)
   local book = L.book(R, L.now_us())
   local held = L.leave_gate(book, epoch)
   db('HDEL', R .. ':worker:' .. epoch, 'gate')
-  L.settle_gates(book)
+  L.hand_on(book)
   return held and 'released' or 'not-held'
 end)

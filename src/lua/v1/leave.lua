@@ -12,7 +12,7 @@ L.register('later_v1_leave', {'allow-oom'}, function(R, args)
   end
   local book = L.book(R, L.now_us())
   L.leave_gate(book, epoch)
-  L.settle_gates(book)
+  L.hand_on(book)
   db('HDEL', R .. ':workers', epoch)
   L.drop_key(R .. ':worker:' .. epoch)
   return 'left'

@@ -63,7 +63,7 @@ local function purge_parked(R, queue, set, most, now_us)
     L.unpark(book, queue, id)
   end
   drop(R, queue, ids, records, L.ms(now_us))
-  L.settle_gates(book)
+  L.hand_on(book)
   return #ids
 end
 

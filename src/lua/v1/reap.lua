@@ -91,7 +91,7 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   if moved < REAP_BATCH and moved == #ids then
     L.leave_gate(book, victim)
   end
-  L.settle_gates(book)
+  L.hand_on(book)
   if moved == REAP_BATCH or moved < #ids then
     return {'more', moved}
   end

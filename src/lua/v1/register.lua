@@ -98,7 +98,7 @@ function L.release_unheard(R, epoch, keep, book)
     end
   end
   L.let_go(book, freed)
-  L.settle_gates(book)
+  L.hand_on(book)
   return #freed
 end
 
@@ -202,7 +202,7 @@ local function adopt_all(book, held, epoch, old)
   if old ~= 0 and db('HGET', R .. ':workers', L.int(old)) ~= 'dead' then
     L.release_unheard(R, old, keep, book)
   else
-    L.settle_gates(book)
+    L.hand_on(book)
   end
   return answers
 end

@@ -237,7 +237,7 @@ local function repair_timers(R, now_us)
       L.arm(book, what, book.now_ms)
     end
   end
-  L.settle_gates(book)
+  L.hand_on(book)
 end
 
 L.register('later_v1_tidy', {'allow-oom'}, function(R, args)

@@ -178,7 +178,7 @@ void stream_jobs_end(struct stream_proc *p, const siginfo_t *st)
     }
 }
 
-static void settle(struct stream_proc *p, struct stream_item *it, const struct stream_answer *a)
+static void take_end(struct stream_proc *p, struct stream_item *it, const struct stream_answer *a)
 {
     static const enum run_end ends[] = {[STREAM_OK] = RUN_SAID_OK,
                                         [STREAM_RETRY] = RUN_SAID_RETRY,
@@ -222,7 +222,7 @@ static void take(struct stream_proc *p, struct stream_item *it, const struct str
     else if (a->word == STREAM_PROGRESS)
         tell_progress(p, it, a);
     else if (a->word != STREAM_ALIVE)
-        settle(p, it, a);
+        take_end(p, it, a);
 }
 
 void stream_jobs_line(struct stream_proc *p, const char *line, size_t n, bool cut)

@@ -93,7 +93,7 @@ stop() { # NAME SIGNAL
 
 library() { cli GET later:library | cut -d' ' -f1; }
 loads() { cli INFO commandstats | sed -n 's/^cmdstat_function|load:calls=\([0-9]*\).*/\1/p'; }
-is_settled() { [ "$(cli HLEN "$R:jobs")" = 0 ]; } # no outcomes are kept
+no_job_is_left() { [ "$(cli HLEN "$R:jobs")" = 0 ]; } # no outcomes are kept
 
 # A third each by the old later, the new later and redis-cli. A fifth of all fail once.
 add_all() { # COUNT
@@ -134,7 +134,7 @@ new_number=$(library)
 [ "$new_number" -gt "$old_number" ] || die "the library is still number $new_number: there is nothing to mix"
 
 add_all $jobs
-until_holds 180 is_settled || die "not all jobs ended"
+until_holds 180 no_job_is_left || die "not all jobs ended"
 judge
 for who in old new; do
     echo "$who ran $(grep -c "^end .* $who$" "$dir/journal")"
@@ -145,7 +145,7 @@ done
 for i in $(seq 40); do
     later_new add work plain --key "chain$i" --then work --then work > /dev/null
 done
-until_holds 60 is_settled || die "not all chains ended"
+until_holds 60 no_job_is_left || die "not all chains ended"
 links=$(awk '$1 == "end" && $3 ~ /^chain/ { n[$3]++ } END { for (key in n) print n[key] }' "$dir/journal" | sort | uniq -c | xargs)
 [ "$links" = "40 3" ] || die "chains have not three links each: $links"
 for who in old new; do
@@ -165,7 +165,7 @@ for who in old new; do
     # The other one reaps it after 20 s and starts the job again.
     until_holds 120 grep -q 'event=reaped' "$dir/$other.log" || die "$other did not take over"
     later_new cancel --running "$(sed 's/ .*//' "$dir/slow")" > /dev/null
-    until_holds 60 is_settled || die "the job of the dead $who did not end"
+    until_holds 60 no_job_is_left || die "the job of the dead $who did not end"
     start $who "$([ $who = old ] && echo "$dir/old/laterd" || echo "$top/laterd")"
 done
 

@@ -335,8 +335,8 @@ function nth.judge_repair(m, kept)
   nth.fsck(true)
   nth.fsck(true)
   for what, text in pairs(nth.fsck()) do
-    -- The reaper, or the end of a running job, settles these.
-    if not string.find(what, '^stranger ') and not string.find(text, 'its end settles that', 1, true) then
+    -- The reaper, or the end of a running job, puts these right.
+    if not string.find(what, '^stranger ') and not string.find(text, 'its end puts that right', 1, true) then
       nth.found('fsck-end', text)
     end
   end

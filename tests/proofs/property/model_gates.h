@@ -181,12 +181,12 @@ void waiters_hold(struct model *m, struct model_job *j, const struct model_spot 
                   bool is_started);
 bool waiters_regain(struct model *m, struct model_job *j);
 void waiters_rejoin(struct model *m, int q);
-void waiters_settle(struct model *m);
+void waiters_hand_on(struct model *m);
 /* The same in three steps, for a call that claims: timers are handled first, workers are told
  * last. */
-void waiters_settle_first(struct model *m);
-void waiters_settle_again(struct model *m);
-void waiters_settle_last(struct model *m);
+void waiters_hand_on_first(struct model *m);
+void waiters_hand_on_again(struct model *m);
+void waiters_hand_on_last(struct model *m);
 int64_t waiters_next_timer(const struct model *m);
 /* Who is called first at a gate: a job or an outsider. False: nobody waits. */
 bool waiters_first(struct model *m, const struct model_gate *g, struct model_job **j,

@@ -93,11 +93,11 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
 {
     int64_t until = ttl == NO_END ? NO_END : MODEL_MS(m) + ttl, before = 0, fence, opens;
     const char *mine = g->kind == KIND_LOCK ? who : "";
-    bool has_settled = !has_lease(m, g, who) && has_waiters(m, g);
+    bool has_handed_on = !has_lease(m, g, who) && has_waiters(m, g);
 
-    if (has_settled) {
+    if (has_handed_on) {
         gate_touch(m, g);
-        waiters_settle(m);
+        waiters_hand_on(m);
     }
     if (has_lease(m, g, who)) {
         fence = prolong(m, g, who, &until, true);
@@ -113,10 +113,10 @@ static bool enter(struct model *m, struct model_gate *g, const char *who, int64_
     if (wait != MODEL_NONE) {
         before = join(m, g, who, ttl == NO_END ? 0 : MODEL_MS(m) + wait);
         gate_touch(m, g);
-        if (has_settled)
-            waiters_settle_last(m);
+        if (has_handed_on)
+            waiters_hand_on_last(m);
         else
-            waiters_settle(m);
+            waiters_hand_on(m);
         if (has_lease(m, g, who)) {
             return enter(m, g, who, ttl, MODEL_NONE, out);
         }
@@ -165,7 +165,7 @@ void model_unlock(struct model *m, enum gate_kind kind, const char *name, const 
         return;
     }
     (void)gate_drop(m, g, who);
-    waiters_settle(m);
+    waiters_hand_on(m);
     out_text(out, "released");
 }
 
@@ -360,6 +360,6 @@ void model_exit(struct model *m, int64_t epoch, struct buf *out)
 
     if (w != NULL)
         w->gate[0] = '\0';
-    waiters_settle(m);
+    waiters_hand_on(m);
     out_text(out, held ? "released" : "not-held");
 }

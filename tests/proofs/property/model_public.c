@@ -132,7 +132,7 @@ static void rewrite(struct model *m, struct model_job *j, const struct model_opt
         j->starts += j->starts > 0;
     }
     model_enqueue(m, j, due);
-    waiters_settle(m);
+    waiters_hand_on(m);
 }
 
 /* An add with a unique key. True: it makes no new job. */
@@ -278,7 +278,7 @@ void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf
             waiters_unpark(m, j, false);
         model_end_cancelled(
             m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled while waiting", ""));
-        waiters_settle(m);
+        waiters_hand_on(m);
         out_text(out, "cancelled");
     } else if (j->state == JOB_RUNNING && !only_waiting) {
         if (j->cancel_ms == MODEL_NONE)
@@ -302,7 +302,7 @@ static void move(struct model *m, const char *id, int64_t due, struct buf *out)
     if (j->state == JOB_PARKED) {
         waiters_unpark(m, j, false);
         model_enqueue(m, j, due);
-        waiters_settle(m);
+        waiters_hand_on(m);
         reply_moved(out, j->id, "moved", due);
         return;
     }

@@ -126,5 +126,5 @@ void model_settle(struct model *m, const struct model_step *s, struct buf *out)
         gates_let_go(m, f.followed[i], true);
     for (size_t i = 0; i < f.briefs; i++)
         gates_let_go(m, f.brief[i], true);
-    waiters_settle_first(m);
+    waiters_hand_on_first(m);
 }

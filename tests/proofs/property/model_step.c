@@ -562,7 +562,7 @@ static void rejoin_all(struct claims *c)
         memmove(mark, mark + 1, strlen(mark));
     }
     if (any)
-        waiters_settle_again(c->m);
+        waiters_hand_on_again(c->m);
 }
 
 /* Does nothing seem to be in this queue that could be claimed now? Then the step does not look into
@@ -660,7 +660,7 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
             m->gates->room[s->want[i].queue] = least(s->want[i].room, c.max);
         model_settle(m, s, out);
         claim_all(&c, &heads);
-        waiters_settle_last(m);
+        waiters_hand_on_last(m);
         m->gates->stepper = 0;
         memset(m->gates->room, 0, sizeof(m->gates->room));
         buf_puts(out, "] [ ");

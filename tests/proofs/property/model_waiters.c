@@ -638,7 +638,7 @@ static void serve_timers(struct model *m)
 }
 
 /* Hand on what was given back, and what the timers touched. */
-void waiters_settle_again(struct model *m)
+void waiters_hand_on_again(struct model *m)
 {
     struct model_gates *s = m->gates;
 
@@ -654,22 +654,22 @@ void waiters_settle_again(struct model *m)
     }
 }
 
-void waiters_settle_first(struct model *m)
+void waiters_hand_on_first(struct model *m)
 {
     serve_timers(m);
-    waiters_settle_again(m);
+    waiters_hand_on_again(m);
 }
 
-void waiters_settle_last(struct model *m)
+void waiters_hand_on_last(struct model *m)
 {
-    waiters_settle_again(m);
+    waiters_hand_on_again(m);
     tell_granted(m);
 }
 
-void waiters_settle(struct model *m)
+void waiters_hand_on(struct model *m)
 {
     serve_timers(m);
-    waiters_settle_last(m);
+    waiters_hand_on_last(m);
 }
 
 /* ---- limits */
@@ -742,7 +742,7 @@ void waiters_limit_changed(struct model *m, bool is_sem, const char *name)
         row[0] = gate_named(m, is_sem ? KIND_SEM : KIND_RATE, name);
     for (size_t i = 0; i < n; i++)
         gate_touch(m, row[i]);
-    waiters_settle(m);
+    waiters_hand_on(m);
     for (size_t i = 0; i < n; i++)
         tell_waiters(m, row[i], told);
 }

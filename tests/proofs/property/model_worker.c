@@ -242,7 +242,7 @@ void model_register(struct model *m, const struct model_entry *e, struct buf *ou
     was = model_worker(m, e->old);
     if (e->old != 0 && (was == NULL || !was->is_dead))
         (void)release_unheard(m, e->old, e->held, e->job);
-    waiters_settle(m);
+    waiters_hand_on(m);
     enter(m, e, epoch);
 }
 
@@ -318,7 +318,7 @@ void model_leave(struct model *m, int64_t epoch, struct buf *out)
         out_text(out, "holds");
     } else {
         (void)worker_leave_gate(m, w);
-        waiters_settle(m);
+        waiters_hand_on(m);
         w->is_there = false;
         out_text(out, "left");
     }
@@ -409,7 +409,7 @@ void model_reconcile(struct model *m, int64_t epoch, int64_t link, size_t n,
     m->clock = is_rewound ? seen : m->clock;
     out_int(out, ++w->link);
     out_int(out, release_unheard(m, epoch, keeps, kept));
-    waiters_settle(m);
+    waiters_hand_on(m);
     buf_printf(out, "[ %s] ", buf_str(&lost));
     out_int(out, is_rewound);
     buf_puts(out, "] ");
@@ -493,7 +493,7 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
         gates_let_go(m, freed[i], false);
     if (moved < REAP_BATCH && moved == held)
         (void)worker_leave_gate(m, w);
-    waiters_settle(m);
+    waiters_hand_on(m);
     if (moved == REAP_BATCH || moved < held) {
         reply_reap(out, "more", moved);
         return;
@@ -626,7 +626,7 @@ static void judge_gates(struct model *m)
             gate_touch(m, gate_of(m, what[i] + 5));
         else if (strncmp(what[i], "granted:", 8) == 0)
             waiters_arm(m, "granted", what[i] + 8, MODEL_MS(m));
-    waiters_settle(m);
+    waiters_hand_on(m);
 }
 
 void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf *out)
