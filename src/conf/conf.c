@@ -42,7 +42,7 @@ struct loading {
     struct conf_errors *errors; /* NULL: the first error ends the loading */
 };
 
-/* An error: 0 if it was noted and loading goes on, else -1. */
+/* An error: 0 if it was kept and loading goes on, else -1. */
 static int on_error(struct loading *load, struct err *err)
 {
     if (load->errors == NULL || err->code != ERR_CONFIG)
@@ -186,7 +186,7 @@ static int check_queue(struct loading *load, const struct scope *s, const struct
 
     if (conf_queue_check(load->conf, q, &at, &other, err) == 0)
         return 0;
-    /* The defaults have it, too, and it was noted there. */
+    /* The defaults have it, too, and it was told there. */
     if (load->errors != NULL && s->kind == CONF_SCOPE_QUEUE && is_inherited(load, s, at) &&
         is_inherited(load, s, other)) {
         *err = (struct err)ERR_INIT;
@@ -294,7 +294,7 @@ static int load_limit(struct loading *load, size_t i, const struct yaml_node *no
                             .nrows = CONF_LIMIT_ROWS,
                             .base = limit,
                             .from = from};
-    size_t noted = load->errors != NULL ? load->errors->n : 0;
+    size_t errors_before = load->errors != NULL ? load->errors->n : 0;
     int row;
 
     for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
@@ -303,7 +303,7 @@ static int load_limit(struct loading *load, size_t i, const struct yaml_node *no
         return refuse_short_limit(load, node, err);
     if (read_scope(load, &s, node, err) < 0)
         return -1;
-    if (load->errors != NULL && load->errors->n > noted) /* what is bad is not missing */
+    if (load->errors != NULL && load->errors->n > errors_before) /* what is bad is not missing */
         return 0;
     for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
         given[r] = from[r].line > 0 || from[r].env != NULL;

@@ -39,7 +39,7 @@ static int unavailable(struct client *c, struct err *err)
     return err_set(err, ERR_UNAVAILABLE, "%s: %s", url_show(&c->url, where), why);
 }
 
-static void note_peer(struct client *c)
+static void read_peer(struct client *c)
 {
     struct sockaddr_storage addr;
     socklen_t len = sizeof(addr);
@@ -90,7 +90,7 @@ struct client *client_open(const struct url *url, int64_t timeout_ms, struct err
     bound_reader(c->ctx->reader);
     (void)redisSetTimeout(c->ctx, to_timeval(timeout_ms));
     if (!url->is_unix)
-        note_peer(c);
+        read_peer(c);
     if (log_in(c, err) < 0)
         goto fail;
     return c;

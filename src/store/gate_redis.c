@@ -14,7 +14,7 @@ struct gate_redis {
     struct link *link;
     struct gate_events events;
     const char *gate;
-    const char *done; /* of gate_note_done, while its answer is awaited */
+    const char *done; /* of gate_tell_done, while its answer is awaited */
     int64_t per_ms;
     char root[80];
 };
@@ -103,7 +103,7 @@ int gate_ask_done(struct gate_redis *g, const char *done)
     return link_call(g->link, 5, argv, NULL, on_done_asked, g);
 }
 
-/* Hold the lock of gate_note_done as this owner: with later_lock, or with later_renew where that
+/* Hold the lock of gate_tell_done as this owner: with later_lock, or with later_renew where that
  * owner holds it. */
 static int hold_done(struct gate_redis *g, const char *function, const char *owner,
                      async_reply_f *done)
@@ -119,12 +119,12 @@ static void on_done_prolonged(void *arg, const struct reply *r)
     struct gate_redis *g = arg;
 
     if (!is_bad(g, r, 1))
-        g->events.done_noted(g->events.arg);
+        g->events.done_told(g->events.arg);
 }
 
-/* If another host noted it before (--again), prolong that: D counts from the last end. If the link
- * is down then, that is told, and it is noted anew. */
-static void on_done_noted(void *arg, const struct reply *r)
+/* If another host told it before (--again), prolong that: D counts from the last end. If the link
+ * is down then, that is reported, and it is told anew. */
+static void on_done_told(void *arg, const struct reply *r)
 {
     struct gate_redis *g = arg;
     const char *holder = reply_str(reply_at(r, 4));
@@ -132,7 +132,7 @@ static void on_done_noted(void *arg, const struct reply *r)
     if (is_bad(g, r, 1))
         return;
     if (reply_int(reply_at(r, 0)) == 1)
-        g->events.done_noted(g->events.arg);
+        g->events.done_told(g->events.arg);
     else if (strncmp(holder, "=" DONE_OWNER, strlen("=" DONE_OWNER)) == 0)
         (void)hold_done(g, "later_renew", holder + 1, on_done_prolonged);
     else
@@ -140,13 +140,13 @@ static void on_done_noted(void *arg, const struct reply *r)
                          "something else holds the lock that tells it");
 }
 
-int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms)
+int gate_tell_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms)
 {
     CLEANUP_FREE char *owner = mem_printf(DONE_OWNER "%.100s", host);
 
     g->done = done;
     g->per_ms = per_ms;
-    return hold_done(g, "later_lock", owner, on_done_noted);
+    return hold_done(g, "later_lock", owner, on_done_told);
 }
 
 struct gate_redis *gate_redis_new(struct link *link, const char *ns, const char *gate,

@@ -16,7 +16,7 @@ struct gate_events {
     void (*defined)(void *arg, const char *limit); /* its text in R:limits, "" if there is none */
     void (*beats)(void *arg, const struct gate_beats_reply *r);
     void (*done_asked)(void *arg, bool is_done);
-    void (*done_noted)(void *arg);
+    void (*done_told)(void *arg);
     void (*failed)(void *arg, enum error_class class, const char *text);
     void *arg;
 };
@@ -44,6 +44,6 @@ int gate_beats(struct gate_redis *g);
 int gate_ask_done(struct gate_redis *g, const char *done);
 /* Hold it for per_ms from now, at most 7 days. If this or another host holds it, that is prolonged;
  * what else holds it is a ERROR_CLASS_CALL. done must live until the answer. */
-int gate_note_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
+int gate_tell_done(struct gate_redis *g, const char *done, const char *host, int64_t per_ms);
 
 #endif

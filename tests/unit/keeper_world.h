@@ -107,7 +107,7 @@ static inline int op_ask_done(void *ctx)
     return 0;
 }
 
-static inline int op_note_done(void *ctx)
+static inline int op_tell_done(void *ctx)
 {
     (void)ctx;
     put('M');
@@ -188,7 +188,7 @@ static inline void op_done(void *ctx, enum keeper_end end)
 }
 
 static const struct keeper_ops ops = {op_reg,    op_define,  op_beat,     op_enter,     op_beats,
-                                      op_clear,  op_reap,    op_ask_done, op_note_done, op_leave,
+                                      op_clear,  op_reap,    op_ask_done, op_tell_done, op_leave,
                                       op_relink, op_is_gone, op_admits,   op_start,     op_kill,
                                       op_tell,   op_fail,    op_arm,      op_done};
 

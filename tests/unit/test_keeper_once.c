@@ -11,7 +11,7 @@ static void test_it_runs_what_is_not_done(void **state)
     out("S");
     keeper_on_end(keeper, now, KEEPER_SUCCEEDED);
     out("M");
-    keeper_on_done_noted(keeper, now);
+    keeper_on_done_told(keeper, now);
     out("V");
     keeper_on_left(keeper, now, true);
     out("!");
@@ -107,7 +107,7 @@ static void test_it_notes_again_what_may_come_right(void **state)
         until_out();
         out("M");
         if (i % 2 == 0) {
-            keeper_on_done_noted(keeper, now);
+            keeper_on_done_told(keeper, now);
             out("V");
             assert_string_equal(world.told, "");
             continue;

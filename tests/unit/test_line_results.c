@@ -25,10 +25,10 @@ static void test_one_span(void **state)
 
     (void)state;
     assert_lines(&t, LINE_ADDED, "");
-    line_results_note(&t, LINE_ADDED, 1, 1);
+    line_results_add(&t, LINE_ADDED, 1, 1);
     assert_lines(&t, LINE_ADDED, "line 1");
     for (uint64_t i = 0; i < 1000; i++)
-        line_results_note(&t, LINE_ADDED, 2 + i * 256, 256);
+        line_results_add(&t, LINE_ADDED, 2 + i * 256, 256);
     assert_int_equal(t.n, 1);
     assert_int_equal(t.count[LINE_ADDED], 256001);
     assert_lines(&t, LINE_ADDED, "lines 1 to 256001");
@@ -43,11 +43,11 @@ static void test_spans(void **state)
     char *text;
 
     (void)state;
-    line_results_note(&t, LINE_ADDED, 1, 100);
-    line_results_note(&t, LINE_REFUSED, 101, 100);
-    line_results_note(&t, LINE_ADDED, 201, 100);
-    line_results_note(&t, LINE_ADDED, 301, 1);
-    line_results_note(&t, LINE_UNKNOWN, 302, 1);
+    line_results_add(&t, LINE_ADDED, 1, 100);
+    line_results_add(&t, LINE_REFUSED, 101, 100);
+    line_results_add(&t, LINE_ADDED, 201, 100);
+    line_results_add(&t, LINE_ADDED, 301, 1);
+    line_results_add(&t, LINE_UNKNOWN, 302, 1);
     assert_lines(&t, LINE_ADDED, "lines 1 to 100, 201 to 301");
     assert_lines(&t, LINE_REFUSED, "lines 101 to 200");
     assert_lines(&t, LINE_UNKNOWN, "line 302");

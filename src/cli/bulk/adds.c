@@ -59,7 +59,7 @@ static void count_lines(struct adds *a, const struct adds_call *c, struct reply 
         err_fill(err, ERR_DATA, "the answer to an add of %d jobs is something else", c->n);
     }
     reply_free(r);
-    line_results_note(&a->tally, fate, c->first, (uint64_t)c->n);
+    line_results_add(&a->tally, fate, c->first, (uint64_t)c->n);
     if (fate != LINE_ADDED)
         adds_fail(a, err, a->face->name_error(a, c, err));
     meter_show(&a->meter, a->tally.count[LINE_ADDED], a->feed.passed);

@@ -1,5 +1,5 @@
 /*
- * Adds jobs from the lines of a feed, several lines per call, with pipelined calls, and notes what
+ * Adds jobs from the lines of a feed, several lines per call, with pipelined calls, and counts what
  * became of each line. The face says how lines become calls and whether an answer is a success.
  * Reading, signals, errors and the final report are common to all faces.
  *
@@ -92,7 +92,7 @@ void adds_send(struct adds *a, int argc, const char *const *argv, const size_t *
 /* Send the next call and take all answers. Call it before reporting a line that cannot be sent, so
  * that it is known what became of all lines before it. */
 void adds_finish(struct adds *a);
-/* Note an error and the number of its line, 0: none. Only the first error counts. */
+/* Keep an error and the number of its line, 0: none. Only the first error counts. */
 void adds_fail(struct adds *a, const struct err *err, uint64_t line);
 /* Append ", at line 7" to the text. */
 void adds_name_line(struct err *err, uint64_t line);

@@ -274,7 +274,7 @@ static bool is_default(const struct field *f, const json_t *value)
     return f == &fields[0] && json_is_integer(value) && json_integer_value(value) == 5;
 }
 
-/* Read one name of the object. A payload is only noted, since it must be the last word. */
+/* Read one name of the object. A payload is only kept for later, since it must be the last word. */
 static int read_name(struct reading *r, const char *name, const json_t *value, struct err *err)
 {
     bool is_base64;

@@ -1,6 +1,6 @@
 #include "cli/bulk/line_results.h"
 
-void line_results_note(struct line_results *t, enum line_result fate, uint64_t first, uint64_t n)
+void line_results_add(struct line_results *t, enum line_result fate, uint64_t first, uint64_t n)
 {
     bool goes_on = t->n > 0 && t->span[t->n - 1].fate == fate;
 

@@ -24,8 +24,8 @@ struct line_results {
     uint64_t count[3]; /* lines, by fate */
 };
 
-/* Note the fate of the next n lines from `first` on. Call it in the order of the file. */
-void line_results_note(struct line_results *t, enum line_result fate, uint64_t first, uint64_t n);
+/* Count the fate of the next n lines from `first` on. Call it in the order of the file. */
+void line_results_add(struct line_results *t, enum line_result fate, uint64_t first, uint64_t n);
 /* Append "lines 1 to 5120, 5377 to 5632" for this fate; nothing if no line has it. */
 void line_results_put(const struct line_results *t, enum line_result fate, struct buf *out);
 /* A new array: [[1, 5120], [5377, 5632]]. */

@@ -213,8 +213,8 @@ static int send(struct keeper *k, enum call call)
         return k->ops->reap(k->ctx, k->epoch, victim->epoch, victim->counter);
     case CALL_ASK_DONE:
         return k->ops->ask_done(k->ctx);
-    case CALL_NOTE_DONE:
-        return k->ops->note_done(k->ctx);
+    case CALL_TELL_DONE:
+        return k->ops->tell_done(k->ctx);
     case CALL_LEAVE:
         return k->ops->leave(k->ctx, k->epoch);
     case CALL_NONE:
@@ -226,7 +226,7 @@ static int send(struct keeper *k, enum call call)
 static enum call next_call(const struct keeper *k, struct mono now)
 {
     if (k->stage == ENDING && k->is_success)
-        return CALL_NOTE_DONE;
+        return CALL_TELL_DONE;
     if (k->stage == ENDING)
         return k->epoch != 0 ? CALL_LEAVE : CALL_NONE;
     if (k->is_lost && k->epoch == 0)
@@ -337,7 +337,7 @@ void keeper_on_timer(struct keeper *k, struct mono now)
         watch_command(k, now);
     if (k->stage == ENDING && is_over(k, now)) {
         if (k->is_success)
-            k->ops->tell(k->ctx, KEEPER_NOT_NOTED);
+            k->ops->tell(k->ctx, KEEPER_NOT_TOLD);
         if (k->epoch != 0 && k->end == KEEPER_RAN)
             k->ops->tell(k->ctx, "Redis could not be told of the end: the permit comes free when "
                                  "others miss this program, in half a minute");

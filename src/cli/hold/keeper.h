@@ -56,7 +56,7 @@ struct keeper_ops {
     int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*ask_done)(void *ctx);  /* is_once: was the command done already? */
-    int (*note_done)(void *ctx); /* is_once: it is done now */
+    int (*tell_done)(void *ctx); /* is_once: it is done now */
     int (*leave)(void *ctx, int64_t epoch);
     /* Reconnect. Calls keeper_link_down before it returns. */
     void (*relink)(void *ctx, enum error_class class, const char *text);
@@ -77,7 +77,7 @@ struct keeper_ops {
 
 struct keeper_conf {
     bool is_sem;
-    bool is_once; /* run the command only if it was not done already, and note that it was done */
+    bool is_once; /* run the command only if it was not done already, then tell that it is done */
     int64_t wait_ms; /* 0: do not wait; -1: for ever */
     int64_t ttl_ms;  /* 0: the command may run for ever */
 };
@@ -100,7 +100,7 @@ void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_
 void keeper_on_cleared(struct keeper *k, struct mono now, int64_t victim, bool is_clear);
 void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status, int64_t moved);
 void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done);
-void keeper_on_done_noted(struct keeper *k, struct mono now);
+void keeper_on_done_told(struct keeper *k, struct mono now);
 void keeper_on_left(struct keeper *k, struct mono now, bool is_clean);
 void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, const char *text);
 void keeper_on_wake(struct keeper *k, struct mono now, const char *text);

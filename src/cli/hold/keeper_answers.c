@@ -161,9 +161,9 @@ void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done)
     keeper_on_timer(k, now);
 }
 
-void keeper_on_done_noted(struct keeper *k, struct mono now)
+void keeper_on_done_told(struct keeper *k, struct mono now)
 {
-    if (!take(k, CALL_NOTE_DONE))
+    if (!take(k, CALL_TELL_DONE))
         return;
     k->is_success = false;
     keeper_on_timer(k, now);
@@ -195,15 +195,15 @@ void keeper_on_left(struct keeper *k, struct mono now, bool is_clean)
     keeper_be_gone(k);
 }
 
-/* Redis refused to note that the command is done. If that may pass, ask again while there is time,
+/* Redis refused to keep that the command is done. If that may pass, ask again while there is time,
  * also for giving the permit back then. */
-static void not_noted(struct keeper *k, struct mono now, enum error_class class)
+static void not_told(struct keeper *k, struct mono now, enum error_class class)
 {
     bool is_passing = class == ERROR_CLASS_WAIT || class == ERROR_CLASS_FULL;
 
     if (is_passing && mono_before(mono_add_ms(now, 3 * KEEPER_RETRY_MS), k->leave_at))
         return;
-    k->ops->tell(k->ctx, KEEPER_NOT_NOTED);
+    k->ops->tell(k->ctx, KEEPER_NOT_TOLD);
     k->is_success = false;
 }
 
@@ -224,8 +224,8 @@ void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, 
         keeper_be_gone(k);
         return;
     }
-    if (call == CALL_NOTE_DONE)
-        not_noted(k, now, class);
+    if (call == CALL_TELL_DONE)
+        not_told(k, now, class);
     if (call == CALL_REAP)
         peers_refused(k->peers);
     else

@@ -8,7 +8,7 @@
 #include "sched/peers.h"
 
 #define KEEPER_RETRY_MS 1000 /* after an error reply, or if a question could not be sent */
-#define KEEPER_NOT_NOTED "Redis could not be told that it is done: it may run again"
+#define KEEPER_NOT_TOLD "Redis could not be told that it is done: it may run again"
 
 enum stage { OUTSIDE, GRANTED, INSIDE, ENDING, GONE };
 
@@ -21,7 +21,7 @@ enum call {
     CALL_BEATS,
     CALL_REAP,
     CALL_ASK_DONE,
-    CALL_NOTE_DONE,
+    CALL_TELL_DONE,
     CALL_LEAVE
 };
 

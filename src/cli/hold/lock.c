@@ -113,11 +113,11 @@ static int op_ask_done(void *ctx)
     return gate_ask_done(l->gate, l->order->done);
 }
 
-static int op_note_done(void *ctx)
+static int op_tell_done(void *ctx)
 {
     struct lock *l = ctx;
 
-    return gate_note_done(l->gate, l->order->done, l->me.host, l->order->per_ms);
+    return gate_tell_done(l->gate, l->order->done, l->me.host, l->order->per_ms);
 }
 
 static int op_leave(void *ctx, int64_t epoch)
@@ -275,7 +275,7 @@ static const struct keeper_ops ops = {
     .clear = op_clear,
     .reap = op_reap,
     .ask_done = op_ask_done,
-    .note_done = op_note_done,
+    .tell_done = op_tell_done,
     .leave = op_leave,
     .relink = op_relink,
     .is_gone = op_is_gone,
@@ -394,9 +394,9 @@ static void on_done_asked(void *arg, bool is_done)
     keeper_on_done_asked(l->keeper, mono_now(), is_done && !l->order->is_forced);
 }
 
-static void on_done_noted(void *arg)
+static void on_done_told(void *arg)
 {
-    keeper_on_done_noted(((struct lock *)arg)->keeper, mono_now());
+    keeper_on_done_told(((struct lock *)arg)->keeper, mono_now());
 }
 
 static void on_error(void *arg, enum error_class class, const char *text)
@@ -448,7 +448,7 @@ static int build(struct lock *l, struct err *err)
                                       .defined = on_defined,
                                       .beats = on_beats,
                                       .done_asked = on_done_asked,
-                                      .done_noted = on_done_noted,
+                                      .done_told = on_done_told,
                                       .failed = on_error,
                                       .arg = l};
 

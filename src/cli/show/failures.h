@@ -1,5 +1,5 @@
 /*
- * The last attempts of a job that failed, as the library keeps them (L.note_failure in
+ * The last attempts of a job that failed, as the library keeps them (L.keep_failure in
  * src/lua/core/record.lua): lines "<when ms> <epoch> <host> <code> <text>" of the worker, the
  * newest first.
  */

@@ -63,7 +63,7 @@ const char *out_style(enum out_style style)
     return out.has_colour ? sequence[style] : "";
 }
 
-static void note_failure(void)
+static void keep_errno(void)
 {
     if (out.errnum == 0)
         out.errnum = errno != 0 ? errno : EIO;
@@ -75,7 +75,7 @@ void out_printf(const char *fmt, ...)
 
     va_start(ap, fmt);
     if (vprintf(fmt, ap) < 0)
-        note_failure();
+        keep_errno();
     va_end(ap);
 }
 
@@ -87,7 +87,7 @@ void out_label(const char *label)
 void out_bytes(const void *p, size_t n)
 {
     if (n > 0 && fwrite(p, 1, n, stdout) != n)
-        note_failure();
+        keep_errno();
 }
 
 void out_text(const void *p, size_t n)
@@ -123,7 +123,7 @@ bool out_has_failed(void)
 int out_finish(struct err *err)
 {
     if (fflush(stdout) != 0)
-        note_failure();
+        keep_errno();
     return out.errnum == 0 ? 0 : err_sys(err, out.errnum, "cannot write the output");
 }
 

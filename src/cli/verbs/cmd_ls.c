@@ -150,7 +150,7 @@ static void put_json(const struct ls *ls, const struct reply *row)
     json_print(line);
 }
 
-static void put_note(struct ls *ls, const struct reply *last, const struct reply *gate)
+static void put_remark(struct ls *ls, const struct reply *last, const struct reply *gate)
 {
     struct outcome outcome;
 
@@ -205,7 +205,7 @@ static void put_row(struct ls *ls, const struct reply *row)
     table_printf(&ls->table, "%lld", tries[1]);
     table_printf(&ls->table, "%lld", (long long)reply_int(reply_at(row, ROW_BYTES)));
     put_preview(ls, preview, reply_int(reply_at(row, ROW_BYTES)));
-    put_note(ls, reply_at(row, ROW_LAST), reply_at(row, ROW_GATE));
+    put_remark(ls, reply_at(row, ROW_LAST), reply_at(row, ROW_GATE));
 }
 
 /* A job that has never failed has no reason, and is in no group then. */

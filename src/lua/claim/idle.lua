@@ -57,17 +57,17 @@ function L.find_untold(R, names, heads)
   return out
 end
 
--- -> the noted head, if the first job of the queue is due then; nil: a key was lost or written by
--- hand
-local function head_of(R, queue, noted)
+-- told: its head in R:heads. -> that head, if the first job of the queue is due then; nil: a key was
+-- lost or written by hand
+local function head_of(R, queue, told)
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
-  return first[2] and L.due(first[2]) == noted and noted or nil
+  return first[2] and L.due(first[2]) == told and told or nil
 end
 
 -- Queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, no due
 -- head or no room. -> their heads in R:heads by number, false for none; nil: claim.lua has to look
-local function noted_heads(R, queues, ctx)
-  local noted = {}
+local function told_heads(R, queues, ctx)
+  local told = {}
   local marks, paused, heads, until_ms = ctx.marks, ctx.paused, ctx.heads, ctx.until_ms
   local changed = L.cells_of(R .. ':heads', 'zset') -- heads that this call has changed
   for i = 1, #queues do
@@ -77,11 +77,11 @@ local function noted_heads(R, queues, ctx)
     if not marks[name] and not paused[name] and changed[name] == nil and not q.is_again then
       local head = heads[i] and tonumber(heads[i])
       if not head or head > until_ms or q.room == 0 then
-        noted[i] = head or false
+        told[i] = head or false
       end
     end
   end
-  return noted
+  return told
 end
 
 -- ctx.heads: what R:heads says of each, by their number. -> heads by number, as claim.lua would
@@ -89,10 +89,10 @@ end
 function L.idle_heads(R, queues, ctx)
   local out = {}
   ctx.heads = L.read_heads(R, ctx.names)
-  local noted = noted_heads(R, queues, ctx)
-  local untold = L.find_untold(R, ctx.names, noted)
+  local told = told_heads(R, queues, ctx)
+  local untold = L.find_untold(R, ctx.names, told)
   for i = 1, #queues do
-    local head, name = noted[i], queues[i].name
+    local head, name = told[i], queues[i].name
     if head == nil or untold[name] then
       out[i] = nil
     elseif head == false then

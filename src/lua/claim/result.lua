@@ -16,7 +16,7 @@ local function apply_retry(R, r, job, tries, epoch, now_ms)
   db('HSET', R .. ':tries', r.id, L.tries_text(tries, due))
   db('HSET', R .. ':errors', r.id,
      L.outcome('failed', r.code, now_ms, tries.starts, r.text, r.output))
-  L.note_failure(R, r.id, now_ms, epoch, r.code, r.text)
+  L.keep_failure(R, r.id, now_ms, epoch, r.code, r.text)
   db('HDEL', R .. ':progress', r.id)
   L.enqueue(R, r.id, job, tries, due)
   if L.events then
@@ -73,7 +73,7 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
     apply_retry(R, r, job, tries, epoch, now_ms)
   elseif r.verb == 'dead' then
     db('ZREM', R .. ':running', r.id)
-    L.note_failure(R, r.id, now_ms, epoch, r.code, r.text)
+    L.keep_failure(R, r.id, now_ms, epoch, r.code, r.text)
     L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.output),
            now_ms, r.a)
   else

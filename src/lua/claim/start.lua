@@ -119,7 +119,7 @@ end
 
 -- ---- one row
 
--- Note in R:holds what the job holds from its start to its end.
+-- Write to R:holds what the job holds from its start to its end.
 local function hold(R, b, i, s)
   local id, text = b.ids[i], L.hold_of(b.jobs[i], b.headers[i], b.gates[i])
   if not text then

@@ -232,7 +232,7 @@ function L.know(key, names)
   return own_cells(e)
 end
 
--- Note the value of a field or member that the caller has learned elsewhere. A value that the draft
+-- Keep the value of a field or member that the caller has learned elsewhere. A value that the draft
 -- knows already stays.
 function L.learn(key, kind, name, value)
   local e = entry_of(key, kind)

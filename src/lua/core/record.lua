@@ -115,7 +115,7 @@ end
 -- Keep the last FAILURES attempts of a job that failed, the newest first, for people:
 --   "<when ms> <epoch of its worker> <host, - if unknown> <code> <text>" LF ...
 -- A key of a foreign type is left alone: it must not keep a job from ending.
-function L.note_failure(R, id, now_ms, epoch, code, text)
+function L.keep_failure(R, id, now_ms, epoch, code, text)
   local host = redis.pcall('HGET', R .. ':worker:' .. epoch, 'host')
   host = type(host) == 'string' and string.match(host, '^[%w._-]+$') or '-'
   L.unless_foreign(write_failure, R, id, L.int(now_ms) .. ' ' .. epoch .. ' ' .. host .. ' ' ..

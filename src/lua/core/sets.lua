@@ -104,7 +104,7 @@ function L.read_members(key, rank, count, bytes, until_ms)
 end
 
 -- -> when the first raw member will be due that is not due yet, ms, or a time before which none is
--- due. rank: how many members stand before it. known: its noted time (a head), which holds if no
+-- due. rank: how many members stand before it. known: its head, which holds if no
 -- member is due earlier. Members may be large and come with their scores, so they are read only
 -- until ctx.peek bytes are used up; then counting finds the time. (A ZCOUNT that finds members
 -- makes Redis compare the whole first one, so it is asked for growing spans up to the first that

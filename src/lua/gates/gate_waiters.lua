@@ -500,9 +500,9 @@ local function serve_timers(book)
   end
 end
 
--- Hand on the permits of the gates that lost a holder in this call, and of those whose timer is due.
--- A gate with a key of a foreign type is left as it is and looked at later. claims_next: the caller
--- claims in this call, and hands on once more after that.
+-- Hand on the permits of the gates that lost a holder in this call, and of those whose timer is
+-- due. A gate with a key of a foreign type is left as it is and looked at later. claims_next: the
+-- caller claims in this call, and hands on once more after that.
 function L.hand_on(book, claims_next)
   local rounds = 0
   book.claims_next = claims_next

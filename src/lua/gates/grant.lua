@@ -3,7 +3,7 @@
 
 L.GRANT_MS = 1000           -- a grant that no worker claims within it goes back
 
--- Note in R:holds the gates that a waiting job has.
+-- Write to R:holds the gates that a waiting job has.
 function L.hold(book, job, gates, n)
   db('HSET', book.R .. ':holds', job, table.concat(gates, '\n', 1, n))
 end

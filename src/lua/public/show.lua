@@ -4,7 +4,7 @@
 -- timeout_ms expire_ms keep_ms trace lock sem rate unique unique_until_ms then (the queues that
 -- follow, with commas between them) on_dead parent reason (why the parent died) gate worker
 -- progress cancelling outcome (see L.outcome; the last failure of a waiting or dead job, the end of
--- a done one) failures (of its last failed attempts, see L.note_failure) payload_bytes payload.
+-- a done one) failures (of its last failed attempts, see L.keep_failure) payload_bytes payload.
 -- Names that do not apply are left out.
 -- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: since
 -- when it runs; its worker tells that of a job that runs for 5 to 15 s.

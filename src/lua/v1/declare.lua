@@ -2,11 +2,11 @@
 --   -> [[name, definition in force]...]
 --
 -- Takes the gates from the configuration of a worker. Limits: only definitions that R:limits lacks
--- are filled in. A limit that differs is noted as limit-differs:<name>, and the reply has the
+-- are filled in. A limit that differs gets a note limit-differs:<name>, and the reply has the
 -- definition in force ('' when there are too many definitions to take a new one). definition: as in
 -- later_limits. gates: "lock=<name> sem=<name> rate=<name>", those there are; '' for a queue
 -- without any. The newest gates of a queue win: they are written where they differ, and '' removes
--- what was there. That is noted as queue-gates:<queue>, unless this worker itself wrote what is
+-- what was there. That gets a note queue-gates:<queue>, unless this worker itself wrote what is
 -- replaced (R:worker:<epoch> gates:<queue>).
 -- At most 1000 limits and 2000 queues. All or nothing. Not allow-oom.
 -- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in), and
