@@ -18,7 +18,7 @@
 struct probe_daemon {
     pid_t pid;
     uid_t uid;
-    bool has_answered; /* false: its event loop does not turn; the fields below are 0 */
+    bool has_answered; /* false: its event loop does not run; the fields below are 0 */
     bool is_linked, is_registered, is_quiet, is_stopping;
     int64_t epoch, queues;
 };

@@ -1,6 +1,6 @@
 /*
  * The embedded Redis: a private redis-server on <state_dir>/redis.sock, started before the loop,
- * watched and restarted while the loop turns, stopped after everything else. Append-only file on,
+ * watched and restarted while the loop runs, stopped after everything else. Append-only file on,
  * no eviction, keyspace events for the raw sets, no TCP port.
  *
  * A server that a killed daemon left behind is taken over. Main thread.

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define CALLERS 16 /* most that are answered in one turn */
+#define CALLERS 16 /* most that are answered in one iteration of the loop */
 #define REST_MS 20 /* then none is answered for this long */
 /* Waiting callers of a daemon that hangs; the default limit of the kernel. */
 #define BACKLOG 4096

@@ -1,7 +1,7 @@
 /*
  * Answers `later health --live` and `--ready`. A caller connects to the abstract socket
  * `laterd/NAMESPACE/PID-RANDOM` and gets one line with the status of this daemon. Only the event
- * loop answers, so an answer proves that the loop turns. It needs no file, no Redis and no rights.
+ * loop answers, so an answer proves that the loop runs. It needs no file, no Redis and no rights.
  *
  * Nothing is read from a caller, and no caller is kept: the line fits into the socket, it is sent,
  * and the socket is closed. Anybody on the host may ask, so the line has no secret. However many

@@ -202,7 +202,8 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_f *cb, void *arg
 void loop_timer_set(struct loop_timer *t, int64_t ms)
 {
     ev_timer_stop(t->loop->ev, &t->timer);
-    /* libev counts from the time it cached at the start of this turn, which may be long ago. */
+    /* libev counts from the time it cached at the start of this iteration, which may be long ago.
+     */
     ev_now_update(t->loop->ev);
     ev_timer_set(&t->timer, ms > 0 ? (double)ms / 1000. : 0., 0.);
     ev_timer_start(t->loop->ev, &t->timer);

@@ -30,7 +30,7 @@ void loop_fd_events(struct loop_fd *w, int events);
 void loop_fd_free(struct loop_fd *w); /* NULL is fine */
 
 /* Called each time before the loop waits. First come the GATHERED hooks: they hand over together
- * what the turn has collected. Then the SEND hooks send what came of it. */
+ * what the iteration has collected. Then the SEND hooks send what came of it. */
 enum loop_hook_when { LOOP_HOOK_GATHERED, LOOP_HOOK_SEND };
 struct loop_hook;
 typedef void loop_hook_f(void *arg);

@@ -34,7 +34,7 @@ struct hook {
     struct loop_fd *fd;
     struct loop_hook *send;
     int events;
-    bool has_output; /* hiredis has output for the end of this turn */
+    bool has_output; /* hiredis has output for the end of this iteration */
     bool is_sending; /* on_send writes; hiredis has not yet said whether that was all */
 };
 
@@ -71,9 +71,9 @@ static void hook_del_read(void *data)
     hook_set(h, h->events & ~LOOP_READ);
 }
 
-/* All output of a turn is written together at its end, without asking first whether the socket
- * takes it. LOOP_WRITE is watched only for what did not fit, and before the connection is up: there
- * it tells that it is. */
+/* All output of an iteration of the loop is written together at its end, without asking first
+ * whether the socket takes it. LOOP_WRITE is watched only for what did not fit, and before the
+ * connection is up: there it tells that it is. */
 static void hook_add_write(void *data)
 {
     struct hook *h = data;

@@ -45,7 +45,7 @@ struct backends {
     struct backends_events events;
     struct backend *first;
     struct backend *last_found;   /* jobs of one queue often come together */
-    struct backend *gone;         /* to be freed at the end of the turn */
+    struct backend *gone;         /* to be freed at the end of the iteration */
     struct backend *table[TABLE]; /* by name */
     struct backend *streams;
     unsigned places;
@@ -126,7 +126,7 @@ static void drop_if_done(struct backend *at)
     plugin_free(at->plugin);
     mem_free_list(at->argv);
     free(at->why);
-    /* The caller may still use it: free it at the end of the turn. */
+    /* The caller may still use it: free it at the end of the iteration. */
     at->next = b->gone;
     b->gone = at;
     if (b->is_ending && b->first == NULL)
@@ -388,7 +388,7 @@ struct plugin *backend_plugin(const struct backend *at)
     return at->plugin;
 }
 
-/* The end of a turn of the loop: write what was started in it. */
+/* The end of an iteration of the loop: write what was started in it. */
 static void flush(void *arg)
 {
     struct backends *b = arg;

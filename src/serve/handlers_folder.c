@@ -15,7 +15,8 @@
 
 #define RESCAN_MS 150 /* editors and package managers write, rename, chmod: one rescan will do */
 #define AGAIN_MS 1000
-#define READS 16 /* in a turn: a folder that is written all the time must not block the loop */
+#define READS                                                                                      \
+    16 /* in an iteration: a folder that is written all the time must not block the loop */
 #define MASK                                                                                       \
     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ATTRIB |            \
      IN_MOVE_SELF | IN_DELETE_SELF)

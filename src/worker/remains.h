@@ -40,9 +40,9 @@ void remains_reset(struct remains *r);
 
 /*
  * End what this worker left. may_be_past: it is known to be the predecessor of this very worker, so
- * nothing of it is left if this host was booted since. 0: cb is called in a later turn of the loop,
- * unless the link is lost before Redis has answered. -1: nothing was asked, since a search is under
- * way or the link is down.
+ * nothing of it is left if this host was booted since. 0: cb is called in a later iteration of the
+ * loop, unless the link is lost before Redis has answered. -1: nothing was asked, since a search is
+ * under way or the link is down.
  */
 int remains_end(struct remains *r, int64_t epoch, bool may_be_past);
 

@@ -414,7 +414,7 @@ static void test_paused_while_parked(void **cmocka_state)
 }
 
 /* A queue stood aside at more gates than one call handles. Later jobs do not overtake those that
- * are not called yet, and the next step is needed at once. */
+ * are offered nothing yet, and the next step is needed at once. */
 static void test_aside_at_many_gates(void **state)
 {
     const char *w = worker(), *first[100], *second[100];

@@ -1,5 +1,5 @@
 /* The verb health: whether the work goes on, and if not, why. With --live or --ready: whether the
- * event loops of this host's daemons turn, and whether they can take jobs. */
+ * event loops of this host's daemons run, and whether they can take jobs. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -278,7 +278,7 @@ static const char *why_not_in_redis(const struct reply *r, int64_t epoch)
 /* The same by the daemon's own answer. */
 static const char *why_not_by_itself(const struct probe_daemon *d)
 {
-    return !d->has_answered    ? "it does not answer: its loop does not turn"
+    return !d->has_answered    ? "it does not answer: its loop does not run"
            : d->is_stopping    ? "it is stopping"
            : !d->is_linked     ? "it has no link to Redis"
            : !d->is_registered ? "it is not registered yet"
@@ -395,7 +395,7 @@ static int run_health(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option health_options[] = {
-    {"live", NULL, "only: the daemon of this host turns; does not touch Redis"},
+    {"live", NULL, "only: the loop of the daemon of this host runs; does not touch Redis"},
     {"ready", NULL, "only: the daemon of this host can take jobs"},
     {"late", "D",
      "degraded if the first due job of a queue waits longer (paused ones do not count)"},

@@ -143,11 +143,11 @@ local function rejoin_all(R, queues, ctx, errors)
     if ctx.marks[q.name] and q.room > 0 and L.has_mark(ctx, q.name, 'a') and
        not L.paused_until(ctx.paused[q.name], ctx.now_ms) then
       any = true
-      local ok, left, called, why = pcall(L.rejoin, ctx.book, q.name)
+      local ok, left, joined, why = pcall(L.rejoin, ctx.book, q.name)
       if ok and left == 0 then
         L.mark_clear(R, q.name, 'a')
       elseif ok then
-        rest[q.name] = left + called
+        rest[q.name] = left + joined
       end
       why = not ok and L.error_text(left) or why
       if why then

@@ -57,8 +57,8 @@ function L.find_untold(R, names, heads)
   return out
 end
 
--- told: its head in R:heads. -> that head, if the first job of the queue is due then; nil: a key was
--- lost or written by hand
+-- told: its head in R:heads. -> that head, if the first job of the queue is due then; nil: a key
+-- was lost or written by hand
 local function head_of(R, queue, told)
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
   return first[2] and L.due(first[2]) == told and told or nil

@@ -11,11 +11,11 @@
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
 -- is_touched, ...}. touched: gates that lost a holder, until L.hand_on hands their permits on
--- (gate_waiters.lua). granted: queues with a new grant, until their workers are told. called: how
--- many parked jobs, programs and callers the call has called. let_in: queue -> jobs that hold all
--- their gates and are claimed by this step, if it can (claims_next; grant.lua). timers: what
--- public/limit.lua read of R:timers. peers, takers, count: of claim/room.lua. A step fills in room:
--- queue -> how many jobs it would still claim of it; epoch: of its worker; ended: the jobs of this
+-- (gate_waiters.lua). granted: queues with a new grant, until their workers are told. offers: how
+-- many permits the call has offered to parked jobs, programs and callers. let_in: queue -> jobs
+-- that hold all their gates and are claimed by this step, if it can (claims_next; grant.lua).
+-- timers: what public/limit.lua read of R:timers. peers, takers, count: of claim/room.lua. A step
+-- fills in room: queue -> how many jobs it would still claim of it; epoch: of its worker; ended: the jobs of this
 -- epoch that end in it; together: {ended, started}, what L.write_together writes of this: the ids
 -- that end, how many start.
 --
@@ -28,7 +28,7 @@ L.LIVES = 1e15              -- a holder without a lease has this and the ms sinc
 
 function L.book(R, now_us)
   return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {},
-          granted = {}, let_in = {}, called = 0, room = {}, ended = {},
+          granted = {}, let_in = {}, offers = 0, room = {}, ended = {},
           together = {ended = {}, started = 0}}
 end
 

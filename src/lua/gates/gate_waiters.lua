@@ -4,7 +4,7 @@
 --   R:wait:<gate>          ZSET  waiter -> its lowest ticket
 --   R:line:<queue>:<gate>  ZSET  job -> ticket: the parked jobs of a queue at that gate (the key
 --                                keeps its name: other versions and stored data use it)
---   R:aside:<queue>        SET   gates at which the queue is not called now
+--   R:aside:<queue>        SET   gates that offer the queue nothing now
 --   R:parked:<queue>       ZSET  job -> ticket: all its jobs that wait for a gate, or that were
 --                                granted one
 --   R:parked               HASH  job -> spot; @EPOCH or =OWNER LF gate -> ticket and until when
@@ -28,7 +28,7 @@
 -- is refused for want of room counts as passed over.
 
 local PASSES = 16
-local OPEN_MAX = 64         -- gates that a call looks at, jobs and others that it calls, rows
+local OPEN_MAX = 64         -- gates that a call looks at, offers that it makes, rows
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 local NEVER = L.LATEST
@@ -90,10 +90,10 @@ end
 
 -- ---- parking
 
--- A job that has taken some of its gates gives them back, and takes them again when it is called.
--- It does so when its queue stands aside, since it is not called for a while; and when it comes to
--- wait behind others of its queue, since these are called first, and a queue that is put aside
--- looks at its first jobs only (OPEN_MAX).
+-- A job that has taken some of its gates gives them back, and takes them again when it is its turn.
+-- It does so when its queue stands aside, since it is offered nothing for a while; and when it
+-- comes to wait behind others of its queue, since it is their turn first, and a queue that is put
+-- aside looks at its first jobs only (OPEN_MAX).
 local function keep_nothing(book, job, spot)
   if spot.passes > PASSES then
     L.let_go(book, {job})
@@ -110,7 +110,7 @@ end
 
 -- Make the queue a waiter of this gate with this ticket, or its own where that is lower, unless it
 -- stands aside there.
-local function call_at(book, queue, g, ticket)
+local function join_waiters(book, queue, g, ticket)
   if db('SISMEMBER', book.R .. ':aside:' .. queue, g.id) == 0 then
     db('ZADD', g.waiters, 'LT', ticket, queue)
   end
@@ -126,7 +126,7 @@ local function park(book, queue, job, spot)
   db('ZADD', parked_at(book, queue, id), spot.ticket, job)
   db('ZADD', book.R .. ':parked:' .. queue, spot.ticket, job)
   db('HSET', book.R .. ':parked', job, L.spot_text(spot))
-  call_at(book, queue, L.gate(book, id), spot.ticket)
+  join_waiters(book, queue, L.gate(book, id), spot.ticket)
 end
 
 -- Park a job that waits for no gate yet.
@@ -312,7 +312,7 @@ local function tell_granted(book)
 end
 
 -- It is the turn of this job. -> false: its queue was put aside
-local function call_job(book, g, queue, job)
+local function offer_to_job(book, g, queue, job)
   local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   if not spot or spot.gates[spot.at] ~= g.id then
     -- Its spot cannot be read: it is left to `later fsck`.
@@ -340,14 +340,14 @@ local function call_job(book, g, queue, job)
   return true
 end
 
--- Call the first jobs of the queue that is the first waiter, those before the ticket of the next
--- waiter. -> whether the queue stays a waiter
-local function call_queue(book, g, queue, next_ticket)
+-- Offer permits to the first jobs of the queue that is the first waiter, those before the ticket of
+-- the next waiter. -> whether the queue stays a waiter
+local function offer_to_queue(book, g, queue, next_ticket)
   if L.paused_until(db('HGET', book.R .. ':paused', queue), book.now_ms) then
     put_aside(book, queue, g)
     return false
   end
-  local most = math.min(L.free_permits(book, g), OPEN_MAX - book.called)
+  local most = math.min(L.free_permits(book, g), OPEN_MAX - book.offers)
   local jobs, n, key = {}, 0, parked_at(book, queue, g.id)
   local rows = db('ZRANGE', key, 0, most, 'WITHSCORES')
   for i = 1, #rows, 2 do
@@ -360,8 +360,8 @@ local function call_queue(book, g, queue, next_ticket)
   while n < most and n < #jobs and L.free_permits(book, g) > 0 and
         (n == 0 or tonumber(rows[2 * n + 2]) < next_ticket) do
     n = n + 1
-    book.called = book.called + 1
-    if not call_job(book, g, queue, jobs[n]) then
+    book.offers = book.offers + 1
+    if not offer_to_job(book, g, queue, jobs[n]) then
       return false
     end
   end
@@ -373,8 +373,8 @@ local function call_queue(book, g, queue, next_ticket)
   return true
 end
 
--- Give the free permits of a gate to its first waiters. Where the call may not call more of
--- them, a timer that is due makes another call go on.
+-- Offer the free permits of a gate to its first waiters. Where the call may make no more offers, a
+-- timer that is due makes another call go on.
 local function open(book, id)
   local g = L.gate(book, id)
   local is_awaited = has_waiters(g)
@@ -382,7 +382,7 @@ local function open(book, id)
     if L.free_permits(book, g) <= 0 then
       L.arm_gate(book, g)
       return
-    elseif book.called >= OPEN_MAX then
+    elseif book.offers >= OPEN_MAX then
       L.arm(book, 'gate:' .. id, book.now_ms)
       return
     end
@@ -390,10 +390,10 @@ local function open(book, id)
     local who, stays = first[1], false
     L.learn(g.waiters, 'zset', who, tonumber(first[2]))
     if string.match(who, '^[@=]') then
-      book.called = book.called + 1
-      L.call_outsider(book, g, who)
+      book.offers = book.offers + 1
+      L.offer_to_outsider(book, g, who)
     else
-      stays = call_queue(book, g, who, tonumber(first[4] or 'inf'))
+      stays = offer_to_queue(book, g, who, tonumber(first[4] or 'inf'))
     end
     is_awaited = stays or first[3] ~= nil
   end
@@ -458,17 +458,17 @@ end
 -- waits again; the error of one that failed
 function L.rejoin(book, queue)
   local key = book.R .. ':aside:' .. queue
-  local ids, called, why = db('SRANDMEMBER', key, OPEN_MAX), 0, nil
+  local ids, joined, why = db('SRANDMEMBER', key, OPEN_MAX), 0, nil
   table.sort(ids)
   for _, id in ipairs(ids) do
     local ok, reason = L.try(rejoin_at, book, queue, key, id)
     if ok then
-      called = called + 1
+      joined = joined + 1
     else
       why = L.error_text(reason)
     end
   end
-  return db('SCARD', key), called, why
+  return db('SCARD', key), joined, why
 end
 
 -- A timer is due: look at what it is for.

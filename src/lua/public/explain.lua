@@ -27,9 +27,9 @@
 -- The first that applies is reported, in this order: not due; expired; paused; its gate; worker,
 -- room, alone; turn.
 -- added_ms: of all jobs: when it got its id. due_ms: of all jobs that wait or run. granted_ms:
--- since when the job is granted. aside: 1 where its queue stands aside at its gate: the job is not
--- called until a worker has room for it.
--- gate: kind:NAME. ahead: with a gate, the jobs and callers that are called before it, without
+-- since when the job is granted. aside: 1 where its queue stands aside at its gate: the job is
+-- offered no permit until a worker has room for it.
+-- gate: kind:NAME. ahead: with a gate, the jobs and callers whose turn is before it, without
 -- those of paused queues and callers whose wait is over, and ahead_queue: those of its own queue;
 -- otherwise the due jobs of its queue before it.
 -- holders: four values each, at most 20: a job's id, @EPOCH of a program or =OWNER of a caller; its

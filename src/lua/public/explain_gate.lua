@@ -5,8 +5,8 @@ local HOLDERS = 20
 local WAITERS_MAX = 1000
 local WAITS_FOR = {lock = 'lock', sem = 'semaphore', rate = 'rate'}
 
--- The waiters before this ticket that would be called. -> {{name, how many jobs}...}, how many in
--- all, how many of its own queue, whether only WAITERS_MAX names were read
+-- The waiters before this ticket that would be offered a permit. -> {{name, how many jobs}...}, how
+-- many in all, how many of its own queue, whether only WAITERS_MAX names were read
 local function before_ticket(e, g, ticket)
   local below = '(' .. L.int(ticket)
   local names = redis.call('ZRANGEBYSCORE', g.waiters, '-inf', below, 'LIMIT', 0, WAITERS_MAX)

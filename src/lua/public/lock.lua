@@ -122,7 +122,7 @@ end
 
 -- It is the turn of a caller or program: reserve its permit for RESERVE_MS (a lock has depth 0
 -- until it asks again). If its wait is over, it only leaves the waiters.
-function L.call_outsider(book, g, who)
+function L.offer_to_outsider(book, g, who)
   local _, until_ms = turn_of(book, g, who)
   L.leave_waiters(book, g, who)
   if until_ms ~= 0 and until_ms < book.now_ms then

@@ -40,7 +40,7 @@ function L.audit_parked(ctx, row)
     end)
   elseif gate and not db('ZSCORE', R .. ':wait:' .. gate, queue) and
          db('SISMEMBER', R .. ':aside:' .. queue, gate) == 0 then
-    ctx.tell('lost-waiter', id, queue, 'its queue is not called at ' .. gate, function()
+    ctx.tell('lost-waiter', id, queue, 'its queue is no waiter at ' .. gate, function()
       db('SADD', R .. ':aside:' .. queue, gate)
       L.mark_set(R, queue, 'a')
     end)

@@ -331,7 +331,7 @@ static int wait_ms(const struct attempt *r)
     return us / 1000 >= INT_MAX - 1 ? INT_MAX : (int)((us + 999) / 1000);
 }
 
-static void turn(struct attempt *r)
+static void one_round(struct attempt *r)
 {
     struct pollfd p[PIPES + 2];
     bool young = is_young(r);
@@ -392,7 +392,7 @@ static void watch(struct attempt *r)
     while (r->phase != PHASE_DRAIN || !exec_pipes_are_over(&r->pipes)) {
         if (is_unfed(r) && r->phase == PHASE_RUN)
             begin_term(r, RUN_HOST_ILL);
-        turn(r);
+        one_round(r);
     }
     control_fd_end(&r->control);
     output_end(&r->output);

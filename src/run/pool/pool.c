@@ -54,7 +54,7 @@ struct pool {
     struct pool_slot *slots;
     struct loop_hook *hand_over;
     struct loop_timer *check;
-    struct pool_work *new_first, **new_end; /* started in this turn of the loop */
+    struct pool_work *new_first, **new_end; /* started in this iteration of the loop */
     struct stall_work stall;
 
     pthread_mutex_t mu; /* protects what follows; innermost but for libc's and the log's */

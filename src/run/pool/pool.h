@@ -4,7 +4,7 @@
  * order at a time.
  *
  * Up to sixteen threads are created at the start. More are created when work waits and no thread is
- * idle: at most one for each slot, and one more for tasks. What one turn of the loop starts is
+ * idle: at most one for each slot, and one more for tasks. What one iteration of the loop starts is
  * handed over together at its end. Work is taken in order. The thread that became idle last takes
  * it, and rouses the next thread if work is left. Quick work rouses no thread while one is awake,
  * unless it has waited for a millisecond.

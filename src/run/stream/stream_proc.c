@@ -21,7 +21,7 @@
 #include "run/stream/stream_priv.h"
 
 #define READ_BYTES 65536 /* capacity of a pipe */
-#define READS_MAX 4      /* in one turn of the loop, so that other processes get theirs */
+#define READS_MAX 4      /* in one iteration of the loop, so that other processes get theirs */
 #define KEEP_BYTES 65536 /* a larger buffer is freed once it is written */
 #define LAST_READS 17    /* a pipe of 1 MiB, the largest, and one more */
 #define FAREWELL_MS 200  /* for a process that closed a pipe: it is most likely about to end */

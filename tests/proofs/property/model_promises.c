@@ -330,7 +330,7 @@ static const char *broken_waiters(struct model *m, struct model_gate *g)
             (t->at <= MODEL_MS(m) + 1 || m->gates->was_set_back))
             return NULL;
     }
-    return "a lost hand-over: a gate has a permit, and its waiters are not called";
+    return "a lost hand-over: a gate has a permit, and its waiters are offered none";
 }
 
 static const char *broken_gate(struct model *m, struct model_gate *g)

@@ -166,7 +166,7 @@ static void step_out(struct model *m, struct model_job *j)
     disarm_empty(m, g);
 }
 
-/* A job whose queue stands aside is not called, so it may not keep what it reserved. */
+/* A job whose queue stands aside is offered nothing, so it may not keep what it reserved. */
 static void keep_nothing(struct model *m, struct model_job *j)
 {
     if (j->spot.passes <= MODEL_PASSES)
@@ -405,7 +405,7 @@ void outsider_leave(struct model *m, struct model_gate *g, const char *who)
     disarm_empty(m, g);
 }
 
-static void call_outsider(struct model *m, struct model_outsider *o)
+static void offer_to_outsider(struct model *m, struct model_outsider *o)
 {
     struct model_gate *g = o->gate;
 
@@ -460,7 +460,7 @@ static enum grant may_grant(struct model *m, const struct model_job *j)
     return j->spot.passes >= MODEL_PASSES || workers_have_room(m, j->queue) ? GRANT_YES : GRANT_NO;
 }
 
-static void call_job(struct model *m, struct model_gate *g, struct model_job *j)
+static void offer_to_job(struct model *m, struct model_gate *g, struct model_job *j)
 {
     enum grant word;
     int shut;
@@ -507,9 +507,9 @@ static void open_gate(struct model *m, struct model_gate *g)
         }
         m->gates->called++;
         if (o != NULL)
-            call_outsider(m, o);
+            offer_to_outsider(m, o);
         else
-            call_job(m, g, j);
+            offer_to_job(m, g, j);
     }
 }
 
