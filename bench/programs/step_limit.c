@@ -21,7 +21,7 @@
 enum { STEP_STATUS = 1, STEP_GROUPS = 3, STEP_REFUSED = 9 };
 /* A group of claims: queue, fence, start, attempt, crashes, gated, then for each job its id, due
  * time and record. */
-enum { GROUP_QUEUE = 0, GROUP_START = 2, GROUP_HEAD = 6, GROUP_FIELDS = 3 };
+enum { GROUP_QUEUE = 0, GROUP_START = 2, GROUP_COMMON = 6, GROUP_FIELDS = 3 };
 
 struct call {
     const char *argv[32 + 4 * CLAIMS_MAX];
@@ -84,7 +84,7 @@ static void enter(redisContext *c, const char *queue, char epoch[32])
 
 static size_t group_jobs(const redisReply *group)
 {
-    return group->elements < GROUP_HEAD ? 0 : (group->elements - GROUP_HEAD) / GROUP_FIELDS;
+    return group->elements < GROUP_COMMON ? 0 : (group->elements - GROUP_COMMON) / GROUP_FIELDS;
 }
 
 /* How many jobs does the answer hand out? */
@@ -110,7 +110,7 @@ static void put_groups(struct call *call, const redisReply *groups)
         put_number(call, at(group, GROUP_START)->integer);
         put_number(call, (long long)n);
         for (size_t k = 0; k < n; k++) {
-            const redisReply *id = at(group, GROUP_HEAD + GROUP_FIELDS * k);
+            const redisReply *id = at(group, GROUP_COMMON + GROUP_FIELDS * k);
 
             put_bytes(call, id->str, id->len);
         }

@@ -15,7 +15,7 @@ struct mailbox {
     mailbox_rest_f *rest;
     void *arg;
     pthread_mutex_t mu; /* protects the list; nothing is called while it is held */
-    struct mail *head;
+    struct mail *first;
     struct mail **end;
 };
 
@@ -24,9 +24,9 @@ static struct mail *take_all(struct mailbox *box)
     struct mail *all;
 
     (void)pthread_mutex_lock(&box->mu);
-    all = box->head;
-    box->head = NULL;
-    box->end = &box->head;
+    all = box->first;
+    box->first = NULL;
+    box->end = &box->first;
     (void)pthread_mutex_unlock(&box->mu);
     return all;
 }
@@ -70,7 +70,7 @@ struct mailbox *mailbox_new(struct loop *loop, mailbox_f *cb, mailbox_rest_f *re
     box->cb = cb;
     box->rest = rest;
     box->arg = arg;
-    box->end = &box->head;
+    box->end = &box->first;
     (void)pthread_mutex_init(&box->mu, NULL);
     box->watch = loop_fd_new(loop, fd, LOOP_READ, on_ready, box);
     return box;
@@ -94,7 +94,7 @@ void mailbox_post(struct mailbox *box, struct mail *mail)
 
     mail->next = NULL;
     (void)pthread_mutex_lock(&box->mu);
-    was_empty = box->head == NULL;
+    was_empty = box->first == NULL;
     *box->end = mail;
     box->end = &mail->next;
     (void)pthread_mutex_unlock(&box->mu);

@@ -84,6 +84,7 @@ struct store_claim {
 #define STORE_STEPS_MAX 2 /* steps under way at once */
 
 #define STORE_HEAD_NONE INT64_C(-1)
+#define STORE_TIMER_NONE INT64_C(-1)
 #define STORE_DUE_LATEST_MS INT64_C(100000000000000) /* no job is due later: L.LATEST */
 
 struct store_step_reply {
@@ -99,7 +100,7 @@ struct store_step_reply {
     const char *const *errors; /* queue, text pairs */
     size_t nerrors;
     bool solo_due;    /* a suspect waits for a worker that runs nothing else */
-    int64_t timer_ms; /* Redis time when a gate needs a step, or STORE_HEAD_NONE */
+    int64_t timer_ms; /* Redis time when a gate needs a step, or STORE_TIMER_NONE */
 };
 
 /* The answer to a look. */

@@ -42,14 +42,14 @@ static const char *text_of(const struct reply *r)
 
 /* A group of claims: queue, fence, start, attempt, crashes, gated, then id, due and record of each.
  */
-#define GROUP_HEAD 6
+#define GROUP_COMMON 6
 #define CLAIM_FIELDS 3
 
 static size_t group_size(const struct reply *group)
 {
     size_t n = reply_count(group);
 
-    return n > GROUP_HEAD ? (n - GROUP_HEAD) / CLAIM_FIELDS : 0;
+    return n > GROUP_COMMON ? (n - GROUP_COMMON) / CLAIM_FIELDS : 0;
 }
 
 static void read_group(const struct reply *group, struct store_claim *out)
@@ -58,7 +58,7 @@ static void read_group(const struct reply *group, struct store_claim *out)
     int64_t gated = reply_int(reply_at(group, 5));
 
     for (size_t i = 0; i < n; i++) {
-        size_t at = GROUP_HEAD + CLAIM_FIELDS * i;
+        size_t at = GROUP_COMMON + CLAIM_FIELDS * i;
         const struct reply *record = reply_at(group, at + 2);
 
         out[i] = (struct store_claim){

@@ -10,7 +10,7 @@
 #define NEW "mail 1 1 0 0" /* begin_of a group of first starts without gates */
 
 /* A group: queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*. */
-#define GROUP_HEAD 6
+#define GROUP_COMMON 6
 
 /* What all jobs of a group have in common: queue, start, attempt, crashes, gated. */
 static const char *begin_of(int group)
@@ -29,11 +29,11 @@ static void assert_groups(void)
         int size = len_at(3, i, -1);
         int64_t fence = int_at(3, i, 1, -1);
 
-        assert_true(size > GROUP_HEAD && size % 3 == 0);
+        assert_true(size > GROUP_COMMON && size % 3 == 0);
         assert_true(fence >= next);
         if (i > 0 && strcmp(begin_of(i), begin_of(i - 1)) == 0)
             assert_true(fence > next);
-        next = fence + (int64_t)2 * (size - GROUP_HEAD) / 3;
+        next = fence + (int64_t)2 * (size - GROUP_COMMON) / 3;
     }
 }
 
@@ -66,7 +66,7 @@ static const char *claimed_ids(int *n)
 
     *n = 0;
     for (int i = 0; i < len_at(3, -1); i++)
-        for (int k = GROUP_HEAD; k < len_at(3, i, -1); k += 3, ++*n)
+        for (int k = GROUP_COMMON; k < len_at(3, i, -1); k += 3, ++*n)
             buf_printf(&b, " %s", at(3, i, k, -1));
     buf_add(&b, NULL, 0);
     return keep(buf_take(&b));
@@ -79,7 +79,7 @@ static const char *all_claims(void)
 
     for (int i = 0; i < len_at(3, -1); i++) {
         buf_printf(&b, "%s%s", i > 0 ? ", " : "", at(3, i, 0, -1));
-        for (int k = GROUP_HEAD; k < len_at(3, i, -1); k += 3)
+        for (int k = GROUP_COMMON; k < len_at(3, i, -1); k += 3)
             buf_printf(&b, " %s", at(3, i, k, -1));
     }
     buf_add(&b, NULL, 0);
@@ -162,7 +162,8 @@ static void test_options_in_one_group(void **state)
     buf_printf(&want, " %s", last);
     assert_string_equal(all_claims(), buf_str(&want));
     assert_string_equal(begin_of(0), NEW);
-    assert_starts(at(3, 0, GROUP_HEAD + 3 * 8 + 2, -1), "-mail u=u"); /* each has its own record */
+    assert_starts(at(3, 0, GROUP_COMMON + 3 * 8 + 2, -1),
+                  "-mail u=u"); /* each has its own record */
     buf_done(&want);
 }
 
@@ -202,7 +203,7 @@ static void test_beginnings(void **state)
     fence = int_at(3, 0, 1, -1);
     for (int i = 0; i < N; i++) {
         assert_string_equal(begin_of(i), rows[i].begin);
-        assert_string_equal(at(3, i, GROUP_HEAD, -1), ids[i]);
+        assert_string_equal(at(3, i, GROUP_COMMON, -1), ids[i]);
         assert_true(int_at(3, i, 1, -1) == fence + (int64_t)2 * i);
     }
     assert_string_equal(redis("HGET R:lock:a fence"), text("%lld", (long long)fence + 10));
@@ -267,10 +268,10 @@ static void test_order(void **state)
     (void)redis("ZADD R:q:mail:5 3 %s 1 %s", c, b);
     (void)redis("ZADD R:due:mail 2 r");
     claim_mail(w);
-    raw = at(3, 0, GROUP_HEAD + 6, -1);
+    raw = at(3, 0, GROUP_COMMON + 6, -1);
     assert_string_equal(all_claims(), text("mail %s %s %s %s %s", a, b, raw, c, d));
     assert_string_equal(begin_of(0), NEW);
-    record = at(3, 0, GROUP_HEAD + 8, -1);
+    record = at(3, 0, GROUP_COMMON + 8, -1);
     assert_string_equal(record, "-mail\\nr");
     assert_string_equal(redis("HGET R:jobs %s", raw), record);
     assert_string_equal(redis("ZSCORE R:running %s", raw), w);
@@ -368,12 +369,12 @@ static void test_big_payload(void **state)
     }
     claim_mail(w);
     assert_int_equal(len_at(3, -1), 1);
-    assert_int_equal(len_at(3, 0, -1), GROUP_HEAD + 9);
+    assert_int_equal(len_at(3, 0, -1), GROUP_COMMON + 9);
     assert_string_equal(begin_of(0), NEW);
-    assert_int_equal(reply_len(node(3, 0, GROUP_HEAD + 2, -1)), 6 + sizes[0]);
-    assert_string_equal(at(3, 0, GROUP_HEAD + 5, -1), "+mail\\n");
-    assert_string_equal(at(3, 0, GROUP_HEAD + 8, -1), "-mail\\nb");
-    big = at(3, 0, GROUP_HEAD + 3, -1);
+    assert_int_equal(reply_len(node(3, 0, GROUP_COMMON + 2, -1)), 6 + sizes[0]);
+    assert_string_equal(at(3, 0, GROUP_COMMON + 5, -1), "+mail\\n");
+    assert_string_equal(at(3, 0, GROUP_COMMON + 8, -1), "-mail\\nb");
+    big = at(3, 0, GROUP_COMMON + 3, -1);
     assert_string_equal(redis("STRLEN R:big:%s", big), "16385");
     /* It ends by a result of its own. */
     step("%s 1 2 0 1 %s 1 done mail 0 0 ok '' 0 0", w, big);
@@ -464,7 +465,7 @@ static void test_due_times(void **state)
             (void)redis("ZADD R:q:mail:5 %s %s", score, add("mail x"));
         step("%s 1 0 600 0 1 mail %d 100 0", w, due_rows[i].room);
         assert_int_equal(len_at(3, -1), due_rows[i].claimed > 0 ? 1 : 0);
-        for (int k = GROUP_HEAD + 1; k < len_at(3, 0, -1); k += 3)
+        for (int k = GROUP_COMMON + 1; k < len_at(3, 0, -1); k += 3)
             buf_printf(&dues, "%s%s", dues.len > 0 ? " " : "", at(3, 0, k, -1));
         if (strcmp(buf_str(&dues), due_rows[i].dues) != 0 || int_at(5, 0, -1) != due_rows[i].head)
             fail_msg("%s, room %d: due %s, head %s", due_rows[i].scores, due_rows[i].room,
@@ -497,8 +498,8 @@ static void test_ahead(void **state)
     assert_string_equal(all_claims(), "");
     step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_int_equal(len_at(3, -1), 1);
-    assert_int_equal(len_at(3, 0, -1), GROUP_HEAD + 3);
-    assert_string_equal(at(3, 0, GROUP_HEAD + 2, -1), "-mail\\nsoon");
+    assert_int_equal(len_at(3, 0, -1), GROUP_COMMON + 3);
+    assert_string_equal(at(3, 0, GROUP_COMMON + 2, -1), "-mail\\nsoon");
     /* The head is that of the next job. */
     assert_true(int_at(5, 0, -1) == began_ms + 60000);
     assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 1001", w);
@@ -524,7 +525,7 @@ static void test_ahead_with_options(void **state)
     assert_string_equal(all_claims(),
                         text("mail %s %s %s %s, mail %s", ids[0], ids[1], ids[2], ids[3], ids[4]));
     assert_string_equal(begin_of(1), "mail 2 2 0 0");
-    assert_true(int_at(3, 0, GROUP_HEAD + 4, -1) == due_ms + 1);
+    assert_true(int_at(3, 0, GROUP_COMMON + 4, -1) == due_ms + 1);
     assert_true(int_at(5, 0, -1) == due_ms + 5);
     assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
     (void)fcall("later_run_now %s", gated);

@@ -533,7 +533,7 @@ static void carry_out(struct fake *f, struct fake_call *c)
     c->now_us = store_us(f);
     if (c->kind == STEP && f->timer_ms <= store_ms(f))
         f->timer_ms = 0;
-    c->timer_ms = f->timer_ms != 0 ? f->timer_ms : STORE_HEAD_NONE;
+    c->timer_ms = f->timer_ms != 0 ? f->timer_ms : STORE_TIMER_NONE;
     c->class = (f->failing_kinds >> c->kind & 1) ? f->class : ERROR_CLASS_NONE;
     if (c->class != ERROR_CLASS_NONE)
         return;

@@ -6,7 +6,7 @@
 -- in other jobs; 2: as 1, and a handler must end when its worker loses Redis, since it holds a
 -- lock, or a semaphore with on_lost kill.
 
-L.GROUP_HEAD = 6 -- values of a group before its jobs
+L.GROUP_COMMON = 6 -- values of a group before its jobs, common to all of them
 
 -- ---- what is written of the starts of a slice
 
@@ -84,21 +84,21 @@ local function group_of(b, run, starts, attempts, crashes, ctx)
   end
   g = {b.queue, run.fence, starts, attempts, crashes, run.gated}
   ctx.groups[#ctx.groups + 1] = g
-  return g, L.GROUP_HEAD
+  return g, L.GROUP_COMMON
 end
 
 -- run: {from, to, tries (text or false), gated, fence (of the first)}
 local function start_run(b, run, s, ctx)
   local t = run.tries and L.tries(run.tries) or NONE
   local starts, attempts = t.starts + 1, t.attempts + 1
-  local head = L.int(starts) .. ' ' .. L.int(attempts) .. ' ' .. L.int(t.crashes) .. ' '
+  local begin = L.int(starts) .. ' ' .. L.int(attempts) .. ' ' .. L.int(t.crashes) .. ' '
   local group, at = group_of(b, run, starts, attempts, t.crashes, ctx)
   local ids, dues, records, epoch = b.ids, b.dues, b.records, ctx.epoch_text
   local started, running, tries, n, known_due, text = s.ids, s.running, s.tries, s.n, nil, nil
   for i = run.from, run.to do
     local id, due = ids[i], dues[i]
     if due ~= known_due then
-      known_due, text = due, head .. L.int(due)
+      known_due, text = due, begin .. L.int(due)
     end
     n = n + 1
     local two = 2 * n

@@ -210,8 +210,8 @@ local function read_children(results, args, at)
   end
 end
 
--- NG {head n id*n}*NG [AHEAD [NC ...]] from args[at] on; head: `size` arguments, of which read(at)
--- makes a group.
+-- NG {common n id*n}*NG [AHEAD [NC ...]] from args[at] on; common: `size` arguments, of which
+-- read(at) makes a group.
 function L.read_ends(q, args, at, size, read)
   local groups = L.whole(args[at])
   at = at + 1

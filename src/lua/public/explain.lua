@@ -149,8 +149,8 @@ local function of_done(e)
   if not state then
     return 'nothing', 'it is done'
   end
-  local head = state == 'cancelled' and 'it was cancelled ' or 'it was done '
-  return 'nothing', head .. L.since(e, L.whole(when) or e.now_ms) .. ' ago' ..
+  local what = state == 'cancelled' and 'it was cancelled ' or 'it was done '
+  return 'nothing', what .. L.since(e, L.whole(when) or e.now_ms) .. ' ago' ..
          (start ~= '0' and ', start ' .. start or '') .. how(code, text) ..
          '; it is forgotten in ' .. L.span(e.score - e.now_ms)
 end

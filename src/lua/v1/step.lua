@@ -13,7 +13,7 @@
 -- Append the claims of a group, one by one.
 local function add_claims(claims, g)
   local fence = g[2]
-  for at = L.GROUP_HEAD + 1, #g, 3 do
+  for at = L.GROUP_COMMON + 1, #g, 3 do
     claims[#claims + 1] = {g[at], g[1], g[3], g[4], g[5], fence, g[at + 1], g[at + 2], g[6]}
     fence = fence + 2
   end

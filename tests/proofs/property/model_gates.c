@@ -125,27 +125,27 @@ static const struct model_limit *limit_called(const struct model *m, const char 
 
 bool limit_fits(const char *template, const char *name)
 {
-    size_t head = (size_t)(strstr(template, "{key}") - template), n = strlen(name);
-    size_t after = strlen(template) - head - 5;
+    size_t before = (size_t)(strstr(template, "{key}") - template), n = strlen(name);
+    size_t after = strlen(template) - before - 5;
 
-    return n > head + after && strncmp(name, template, head) == 0 &&
-           strcmp(name + n - after, template + head + 5) == 0;
+    return n > before + after && strncmp(name, template, before) == 0 &&
+           strcmp(name + n - after, template + before + 5) == 0;
 }
 
 /* The template that fits the name with the longest beginning. */
 static const struct model_limit *template_of(const struct model *m, const char *name)
 {
     const struct model_limit *best = NULL;
-    size_t best_head = 0;
+    size_t best_before = 0;
 
     for (size_t i = 0; i < m->gates->templates; i++) {
         const char *t = m->gates->template[i];
-        size_t head = (size_t)(strstr(t, "{key}") - t);
+        size_t before = (size_t)(strstr(t, "{key}") - t);
 
-        if (!limit_fits(t, name) || (best != NULL && head <= best_head))
+        if (!limit_fits(t, name) || (best != NULL && before <= best_before))
             continue;
         best = limit_called(m, t);
-        best_head = head;
+        best_before = before;
     }
     return best;
 }

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 
 #define FIRST 4 /* index of the function's first argument */
-#define GROUP_HEAD 6
+#define GROUP_COMMON 6
 #define VALUES_V1 11
 #define VALUES_V2 10
 
@@ -104,13 +104,13 @@ static void render_answers(const struct reply *r, int64_t ends, struct buf *out)
 static void expand(const struct reply *group, size_t i, struct buf *out)
 {
     buf_puts(out, "[ ");
-    server_render(out, reply_at(group, GROUP_HEAD + 3 * i));
+    server_render(out, reply_at(group, GROUP_COMMON + 3 * i));
     server_render(out, reply_at(group, 0));
     for (size_t k = 2; k < 5; k++)
         server_render(out, reply_at(group, k));
     out_int(out, reply_int(reply_at(group, 1)) + 2 * (int64_t)i);
-    server_render(out, reply_at(group, GROUP_HEAD + 3 * i + 1));
-    server_render(out, reply_at(group, GROUP_HEAD + 3 * i + 2));
+    server_render(out, reply_at(group, GROUP_COMMON + 3 * i + 1));
+    server_render(out, reply_at(group, GROUP_COMMON + 3 * i + 2));
     server_render(out, reply_at(group, 5));
     buf_puts(out, "] ");
     counts.claims++;
@@ -123,9 +123,9 @@ static void render_groups(const struct reply *groups, struct buf *out)
         const struct reply *group = reply_at(groups, i);
         size_t len = reply_count(group);
 
-        if (len < GROUP_HEAD + 3 || len % 3 != 0)
+        if (len < GROUP_COMMON + 3 || len % 3 != 0)
             buf_puts(out, "!group ");
-        for (size_t k = 0; GROUP_HEAD + 3 * k + 2 < len; k++)
+        for (size_t k = 0; GROUP_COMMON + 3 * k + 2 < len; k++)
             expand(group, k, out);
     }
     buf_puts(out, "] ");

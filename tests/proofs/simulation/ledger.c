@@ -218,7 +218,7 @@ static void take_result(int64_t epoch, const char *const *r, const char *answer)
 
 /* A claim in an answer. Claims come in groups: queue, fence of the first, start, attempt, crashes,
  * gated, then id, due time and record of each. */
-#define GROUP_HEAD 6
+#define GROUP_COMMON 6
 
 struct told {
     const char *id, *record;
@@ -227,13 +227,13 @@ struct told {
 
 static size_t group_size(const struct reply *g)
 {
-    return (reply_count(g) - GROUP_HEAD) / 3;
+    return (reply_count(g) - GROUP_COMMON) / 3;
 }
 
 static struct told told_of(const struct reply *g, size_t i)
 {
-    return (struct told){.id = reply_str(item(g, GROUP_HEAD + 3 * i)),
-                         .record = reply_str(item(g, GROUP_HEAD + 3 * i + 2)),
+    return (struct told){.id = reply_str(item(g, GROUP_COMMON + 3 * i)),
+                         .record = reply_str(item(g, GROUP_COMMON + 3 * i + 2)),
                          .start = reply_int(item(g, 2)),
                          .attempt = reply_int(item(g, 3)),
                          .crashes = reply_int(item(g, 4)),
@@ -382,7 +382,7 @@ static void check_solo(const struct reply *groups, const char *held)
     for (size_t i = 0; i < reply_count(groups); i++) {
         if (reply_int(item(item(groups, i), 4)) >= 2 && !is_alone)
             world_break("solo", "the suspect %s is not claimed alone",
-                        reply_str(item(item(groups, i), GROUP_HEAD)));
+                        reply_str(item(item(groups, i), GROUP_COMMON)));
     }
 }
 
