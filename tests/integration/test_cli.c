@@ -873,8 +873,8 @@ static size_t longest_line(const char *text)
     return longest;
 }
 
-/* A worker claims short jobs ahead of its places, and an end is on the way for a moment: neither
- * runs. */
+/* A worker claims more short jobs than it has places, and an end is on the way for a moment:
+ * neither runs. */
 static void test_workers_run_no_more_than_they_can(void **state)
 {
     (void)state;

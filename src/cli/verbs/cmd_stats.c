@@ -229,7 +229,7 @@ const struct cli_verb cmd_stats = {
     run_stats,
 };
 
-/* How many of its jobs have a place. The others are claimed ahead of one (sched/prefetch.h), or
+/* How many of its jobs have a place. The others wait for one (sched/prefetch.h), or
  * have ended and Redis does not know it yet. */
 static int64_t running_of(const struct reply *worker)
 {
