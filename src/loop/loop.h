@@ -1,8 +1,8 @@
 /*
  * The event loop: descriptors, timers, one precise alarm. The only folder that names libev.
  *
- * It uses ev_loop_new: libev's default loop would wait for every child of the process and take the
- * exit statuses that the pool threads wait for. Main thread only, except mailbox_post. Every
+ * It uses ev_loop_new: libev's default loop would wait for every child process of ours and take
+ * the exit statuses that the pool threads wait for. Main thread only, except mailbox_post. Every
  * watcher may be freed inside its own callback.
  */
 #ifndef LATER_LOOP_LOOP_H

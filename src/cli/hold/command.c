@@ -220,11 +220,11 @@ pid_t command_start(struct command *c, char *const *argv, char *const *envp, str
     pid_t pid;
 
     /* If we were stopped, other workers would take us for dead. The command inherits this: a shell
-     * that is just making a process cannot stop, but its child can, and nobody would notice. */
+     * that is just making a process cannot stop, but that process can, and nobody would notice. */
     (void)signal(SIGTSTP, SIG_IGN);
     pid = start(c, argv, envp, err);
     if (pid < 0) {
-        /* The child that failed to run the command may have become the foreground. */
+        /* The process that failed to run the command may have become the foreground. */
         if (c->has_terminal)
             (void)tcsetpgrp(STDIN_FILENO, getpgrp());
         c->has_terminal = false;

@@ -44,7 +44,7 @@ struct attempt {
     const struct exec_hooks *hooks;
     struct run_result *ret;
     struct exec_pipes pipes;
-    struct spawned child;
+    struct spawned process;
     struct output output;
     struct control_fd control;
     enum phase phase;
@@ -166,9 +166,9 @@ static void tell_guard(const struct attempt *r, pid_t pid)
 
 static void tell_group(const struct attempt *r, int sig)
 {
-    (void)kill(-r->child.pid, sig);
+    (void)kill(-r->process.pid, sig);
     /* A stopped process handles the signal only when it is continued. */
-    (void)kill(-r->child.pid, SIGCONT);
+    (void)kill(-r->process.pid, SIGCONT);
 }
 
 /* Did we or the guard end it? The guard writes its table before it kills. */
@@ -201,12 +201,12 @@ static void begin_drain(struct attempt *r)
     if (was_ended(r))
         end_all(r);
     tell_guard(r, 0);
-    r->has_met = isolation_ended(r->order->argv, r->child.pid, EXEC_DRAIN_MS, r->met);
+    r->has_met = isolation_ended(r->order->argv, r->process.pid, EXEC_DRAIN_MS, r->met);
     /* si_pid stays 0 if other code reaped it; then it counts as killed, never as success. */
-    while (waitid(P_PID, (id_t)r->child.pid, st, WEXITED) != 0 && errno == EINTR)
+    while (waitid(P_PID, (id_t)r->process.pid, st, WEXITED) != 0 && errno == EINTR)
         continue;
-    (void)close(r->child.pidfd);
-    r->child.pidfd = -1;
+    (void)close(r->process.pidfd);
+    r->process.pidfd = -1;
     if (r->hooks->ended != NULL)
         r->hooks->ended(r->hooks->arg);
     exec_pipes_close_one(&r->pipes, PIPE_IN);
@@ -238,7 +238,7 @@ static void on_leader_end(struct attempt *r)
 /* A process that has ended by itself before our signal was not ended by us. */
 static void begin_term(struct attempt *r, enum run_end cause)
 {
-    struct pollfd p = {r->child.pidfd, POLLIN, 0};
+    struct pollfd p = {r->process.pidfd, POLLIN, 0};
 
     if (poll(&p, 1, 0) > 0) {
         on_leader_end(r);
@@ -340,7 +340,7 @@ static void one_round(struct attempt *r)
     for (int i = 0; i < PIPES; i++)
         p[i] = (struct pollfd){young ? -1 : r->pipes.ours[i], i == PIPE_IN ? POLLOUT : POLLIN, 0};
     p[PIPES] = (struct pollfd){exec_slot_fd(r->slot), POLLIN, 0};
-    p[PIPES + 1] = (struct pollfd){r->leader_gone ? -1 : r->child.pidfd, POLLIN, 0};
+    p[PIPES + 1] = (struct pollfd){r->leader_gone ? -1 : r->process.pidfd, POLLIN, 0};
     if (young && (ms < 0 || ms > YOUNG_MS))
         ms = YOUNG_MS;
     if (poll(p, PIPES + 2, ms) < 0)
@@ -378,7 +378,7 @@ static void watch(struct attempt *r)
 {
     bool is_late = kill_late(r);
 
-    tell_guard(r, r->child.pid);
+    tell_guard(r, r->process.pid);
     r->ret->started = mono_now();
     exec_slot_say(r->slot,
                   r->ret->started); /* a start that the kernel delays is no stall of the pool */
@@ -386,7 +386,7 @@ static void watch(struct attempt *r)
     r->deadline = mono_add_ms(r->ret->started, r->order->timeout_ms);
     r->tick = MONO_NEVER;
     if (r->hooks->spawned != NULL)
-        r->hooks->spawned(r->hooks->arg, r->child.pid);
+        r->hooks->spawned(r->hooks->arg, r->process.pid);
     if (is_late)
         begin_kill(r);
     while (r->phase != PHASE_DRAIN || !exec_pipes_are_over(&r->pipes)) {
@@ -465,7 +465,7 @@ static void refuse(struct attempt *r, const struct err *err)
     struct err why = ERR_INIT;
 
     /* It ran until it was killed, and that cannot be undone: do not report "not started". */
-    if (r->child.pid > 0) {
+    if (r->process.pid > 0) {
         end_all(r);
         ret->end = RUN_SIGNALED;
         ret->code = SIGKILL;
@@ -517,7 +517,7 @@ static bool start(struct attempt *r)
             rc = -1;
             break;
         }
-        rc = isolation_spawn(o->argv, o->envp, &fds, &r->child, &err);
+        rc = isolation_spawn(o->argv, o->envp, &fds, &r->process, &err);
         if (rc != 0 && !is_still_busy(r, err.errnum, &tries)) {
             refuse(r, &err);
             break;

@@ -1,6 +1,6 @@
 /*
- * The guard process itself (run/guard/guard.h). Single-threaded, without children. It allocates
- * memory only at its start and to log; it logs a kill after the kill.
+ * The guard process itself (run/guard/guard.h). Single-threaded, without child processes. It
+ * allocates memory only at its start and to log; it logs a kill after the kill.
  */
 #include "run/guard/guard.h"
 
@@ -43,7 +43,7 @@ struct guarding {
     log_format_f *format;
     int64_t *fences; /* a copy of the slots' fences; 0: none */
     char reason[80];
-    bool is_orphaned; /* the worker is gone; another process reaps its children */
+    bool is_orphaned; /* the worker is gone; another process reaps its processes */
     bool is_first;    /* first pass of kill_all: only this one logs its kills */
     size_t killed;
 };

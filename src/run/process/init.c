@@ -21,7 +21,7 @@ static void find_self(char path[PATH_MAX])
     path[n > 0 ? n : 0] = '\0';
 }
 
-/* Reap all children that have ended. True: `child` was among them. */
+/* Reap all child processes that have ended. True: `child` was among them. */
 static bool reap(pid_t child, int *ret_status)
 {
     bool is_over = false;
@@ -53,7 +53,7 @@ int init_main(char **argv, char *const *env, struct err *err)
     (void)sigemptyset(&none);
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &was);
-    /* The child gets a process group of its own: Ctrl-C reaches it once only, through us. */
+    /* The daemon gets a process group of its own: Ctrl-C reaches it once only, through us. */
     if (spawn_command(argv, env, &(struct spawn_command){-1, &was, &none}, &child, err) < 0)
         return err_wrap(err, "as process 1");
     (void)close(child.pidfd);

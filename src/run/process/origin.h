@@ -1,7 +1,7 @@
 /*
  * The origin of a process: which worker started it, with which fence, for which job. It is in the
- * environment of every process that a worker starts, and its children inherit it. By its origin a
- * process is found (offspring.h), whatever its session and even after its worker has died.
+ * environment of every process that a worker starts, and these pass it on to theirs. By its origin
+ * a process is found (offspring.h), whatever its session and even after its worker has died.
  *
  *   LATER_WORKER=WORKER/FENCE/JOB[ WORKER/FENCE/JOB]...
  *

@@ -1,5 +1,5 @@
 /*
- * A descriptor that becomes readable when a child of ours has ended.
+ * A descriptor that becomes readable when a child process of ours has ended.
  */
 #ifndef LATER_RUN_PROCESS_PIDWATCH_H
 #define LATER_RUN_PROCESS_PIDWATCH_H
@@ -8,7 +8,7 @@
 
 /*
  * A pidfd if the kernel gives one. If it does not (before Linux 5.3, or a sandbox filters the
- * call), a pipe whose other end a thread keeps open until the child ends. The child must not be
+ * call), a pipe whose other end a thread keeps open until it ends. The child process must not be
  * reaped before the descriptor is readable. The caller closes it. -1: errno says why.
  */
 int pidwatch_open(pid_t child);

@@ -16,9 +16,9 @@
 #define WATCH_WAIT_MS 50
 
 /*
- * The descriptors that the child dups. A source that is itself 0-3 (the daemon was started with
- * closed stdio) could be overwritten before it is dup'ed. So it is duplicated above them first; we
- * close these duplicates.
+ * The descriptors that the new process dups. A source that is itself 0-3 (the daemon was started
+ * with closed stdio) could be overwritten before it is dup'ed. So it is duplicated above them
+ * first; we close these duplicates.
  */
 struct sources {
     int fd[NFDS];

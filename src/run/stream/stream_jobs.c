@@ -272,7 +272,7 @@ void stream_proc_start(struct stream_proc *p, const struct stream_job *job)
     p->running++;
     if (it->guard != NULL) {
         guard_set(it->guard, it->place, p->fence);
-        guard_set_process(it->guard, it->place, p->child.pid);
+        guard_set_process(it->guard, it->place, p->process.pid);
     }
     stream_proc_put(p, job->header, job->header_len);
     stream_proc_put(p, "\n", 1);

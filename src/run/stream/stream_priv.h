@@ -47,7 +47,7 @@ struct stream_proc {
     char met[96];               /* which limit of its cgroup it met, or "" */
     int64_t fence;
     struct exec_pipes pipes;
-    struct spawned child;
+    struct spawned process;
     struct err err; /* of the launch */
     struct loop_fd *watch_in, *watch_out, *watch_err, *watch_pid;
     struct loop_timer *timer;

@@ -49,9 +49,9 @@ static void set_deadline(struct stream_proc *p, int64_t ms)
 
 void stream_proc_signal(const struct stream_proc *p, int sig)
 {
-    (void)kill(-p->child.pid, sig);
+    (void)kill(-p->process.pid, sig);
     /* A stopped process handles the signal only when it is continued. */
-    (void)kill(-p->child.pid, SIGCONT);
+    (void)kill(-p->process.pid, SIGCONT);
 }
 
 /* The process has not read what is still in the pipe. */
@@ -164,7 +164,7 @@ static void greet(struct stream_proc *p, const char *line, size_t n)
     p->state = READY;
     p->deadline = MONO_NEVER;
     log_info("event=stream-ready queue=%s pid=%d inflight=%u start_ms=%lld", p->conf->queue,
-             (int)p->child.pid, p->greeting.inflight,
+             (int)p->process.pid, p->greeting.inflight,
              (long long)(mono_until_us(p->born, mono_now()) / 1000));
     p->events->ready(p->events->arg, p);
     close_when_idle(p);
@@ -253,15 +253,15 @@ static void reap(struct stream_proc *p, siginfo_t *st)
 {
     /* Until the leader is reaped, the number of the group cannot be reused. */
     if (p->was_ended || (p->state == CLOSING && p->is_retired))
-        (void)kill(-p->child.pid, SIGKILL);
+        (void)kill(-p->process.pid, SIGKILL);
     for (struct stream_item *it = p->first; it != NULL; it = it->next)
         if (it->guard != NULL)
             guard_set_process(it->guard, it->place, 0);
-    if (!isolation_ended(p->conf->argv, p->child.pid, LEFT_MS, p->met))
+    if (!isolation_ended(p->conf->argv, p->process.pid, LEFT_MS, p->met))
         p->met[0] = '\0';
-    while (waitid(P_PID, (id_t)p->child.pid, st, WEXITED) != 0 && errno == EINTR)
+    while (waitid(P_PID, (id_t)p->process.pid, st, WEXITED) != 0 && errno == EINTR)
         continue;
-    (void)close(p->child.pidfd);
+    (void)close(p->process.pidfd);
     close_in(p);
 }
 
@@ -418,7 +418,7 @@ static void launch(struct pool_task *task)
     exec_pipes_close_one(&p->pipes, PIPE_CTL);
     fds = (struct spawn_fds){p->pipes.theirs[PIPE_IN], p->pipes.theirs[PIPE_OUT],
                              p->pipes.theirs[PIPE_ERR], -1};
-    (void)isolation_spawn(p->conf->argv, envp, &fds, &p->child, &p->err);
+    (void)isolation_spawn(p->conf->argv, envp, &fds, &p->process, &p->err);
     exec_pipes_close_theirs(&p->pipes);
 }
 
@@ -427,7 +427,7 @@ static void on_launched(struct pool_task *task)
     struct stream_proc *p = (struct stream_proc *)task;
     char why[256];
 
-    if (p->child.pidfd < 0) {
+    if (p->process.pidfd < 0) {
         bool was_kept = stream_proc_is_kept(p);
 
         (void)snprintf(why, sizeof(why), "cannot start: %.200s", p->err.text);
@@ -444,8 +444,8 @@ static void on_launched(struct pool_task *task)
     p->watch_in = loop_fd_new(p->loop, p->pipes.ours[PIPE_IN], 0, on_stdin, p);
     p->watch_out = loop_fd_new(p->loop, p->pipes.ours[PIPE_OUT], LOOP_READ, on_stdout, p);
     p->watch_err = loop_fd_new(p->loop, p->pipes.ours[PIPE_ERR], LOOP_READ, on_stderr, p);
-    p->watch_pid = loop_fd_new(p->loop, p->child.pidfd, LOOP_READ, on_pid, p);
-    stream_log_start(&p->log, p->child.pid);
+    p->watch_pid = loop_fd_new(p->loop, p->process.pidfd, LOOP_READ, on_pid, p);
+    stream_log_start(&p->log, p->process.pid);
     set_deadline(p, p->conf->start_timeout_ms);
     if (p->is_killed) {
         stream_proc_end(p, "");
@@ -477,7 +477,7 @@ struct stream_proc *stream_proc_new(struct loop *loop, struct pool *pool,
     p->conf = conf;
     p->events = events;
     p->fence = make_fence();
-    p->child.pidfd = -1;
+    p->process.pidfd = -1;
     p->armed = p->deadline = MONO_NEVER;
     p->timer = loop_timer_new(loop, on_timer, p);
     for (int i = 0; i < PIPES; i++)
@@ -536,7 +536,7 @@ bool stream_proc_has_failed(const struct stream_proc *p)
 
 pid_t stream_proc_pid(const struct stream_proc *p)
 {
-    return p->child.pid;
+    return p->process.pid;
 }
 
 int64_t stream_proc_fence(const struct stream_proc *p)
@@ -560,7 +560,7 @@ bool stream_proc_is_worn(struct stream_proc *p)
         return true;
     if (c->recycle_memory > 0 && !mono_before(now, mono_add_ms(p->looked, MEMORY_LOOK_MS))) {
         p->looked = now;
-        p->is_large = pidstat_memory(p->child.pid) > c->recycle_memory;
+        p->is_large = pidstat_memory(p->process.pid) > c->recycle_memory;
     }
     return p->is_large;
 }
