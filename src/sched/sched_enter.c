@@ -168,7 +168,7 @@ void sched_link_down(struct sched *s, struct mono now)
 
 static void on_dead(struct sched *s, struct mono now)
 {
-    log_warn("event=given-up epoch=%lld running=%zu reason=\"others took this worker for dead: "
+    log_warn("event=given-up epoch=%lld running=%zu reason=\"others gave this worker up: "
              "its jobs are theirs now\"",
              (long long)s->epoch, s->held.running);
     sched_no_calls_out(s);

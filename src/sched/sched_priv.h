@@ -145,7 +145,7 @@ void sched_not_sent(struct sched *s, struct mono now);
 /* The first call on a fresh link, or after an error. */
 void sched_enter(struct sched *s, struct mono now);
 void sched_send_beat(struct sched *s, struct mono now);
-/* End what dead workers of this host left running, then reap these workers. */
+/* End what workers of this host that died left running, then reap these workers. */
 void sched_send_reap(struct sched *s);
 /* If the status is not OK, start over from a beat or a registration. -> true if it is not OK */
 bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status);

@@ -19,7 +19,7 @@
 /* How the store sees this worker. */
 enum store_status {
     STORE_OK,
-    STORE_DEAD,    /* others took it for dead: they take its jobs back */
+    STORE_DEAD,    /* others gave it up: they take its jobs back */
     STORE_UNKNOWN, /* Redis forgot it (data loss): register anew, adopt */
     STORE_LINK,    /* the call has an older link number: reconcile first */
 };

@@ -145,7 +145,7 @@ struct state_folder *state_folder_open(const char *dir, const struct identity *m
         goto fail;
     if (memcmp(s->file->magic, MAGIC, sizeof(s->file->magic)) != 0)
         memset(s->file, 0, sizeof(*s->file));
-    /* After a reboot nothing runs, but the epoch is still that of a dead worker. */
+    /* After a reboot nothing runs, but the epoch is still that of a worker that died. */
     if (strncmp(s->file->boot, me->boot, sizeof(s->file->boot)) != 0)
         memset(s->file->fences, 0, sizeof(s->file->fences));
     memcpy(s->file->magic, MAGIC, sizeof(s->file->magic));
@@ -190,7 +190,7 @@ int state_folder_keep(struct state_folder *s, struct err *err)
         return -1;
     }
     memcpy(next->file, s->file, sizeof(*s->file));
-    /* A daemon that finds the old file must not take us for dead. */
+    /* A daemon that finds the old file must not believe that we died. */
     memset(s->file, 0, sizeof(*s->file));
     s->fd = next->fd;
     s->file = next->file;

@@ -1,8 +1,8 @@
 /*
  * The state folder of a daemon, which no other daemon may use. It holds a locked file, `worker`,
  * with the epoch under which we are registered and the fences of the running jobs. By this file the
- * next daemon in the folder knows its dead predecessor: it kills what that left running, and has
- * its jobs taken back at once.
+ * next daemon in the folder knows its predecessor that died: it kills what that left running, and
+ * has its jobs taken back at once.
  *
  * The file is a shared mapping, which the kernel keeps when we are killed. A fence is written
  * before the job's process is made. A process is known by its origin (run/process/origin.h), so

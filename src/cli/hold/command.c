@@ -219,7 +219,7 @@ pid_t command_start(struct command *c, char *const *argv, char *const *envp, str
 {
     pid_t pid;
 
-    /* If we were stopped, other workers would take us for dead. The command inherits this: a shell
+    /* If we were stopped, other workers would give us up. The command inherits this: a shell
      * that is just making a process cannot stop, but that process can, and nobody would notice. */
     (void)signal(SIGTSTP, SIG_IGN);
     pid = start(c, argv, envp, err);

@@ -130,9 +130,8 @@ void keeper_forgotten(struct keeper *k, bool is_dead)
     if (k->stage != INSIDE)
         return;
     if (!k->is_kept && is_dead)
-        keeper_lose(k,
-                    "this program was taken for dead, the permit may be another's: the command is "
-                    "killed");
+        keeper_lose(k, "this program was given up, the permit may be another's: the command is "
+                       "killed");
     else if (k->is_kept && !k->is_regaining)
         k->ops->tell(k->ctx, "the permit was lost; the command goes on (on_lost: keep)");
     k->is_regaining = true;
@@ -182,7 +181,7 @@ static int send_register(struct keeper *k)
     return k->ops->reg(k->ctx, &req);
 }
 
-/* Whether to join the waiters. Who does not wait joins them only when a holder seems to be dead; a
+/* Whether to join the waiters. Who does not wait joins them only when a holder seems to be gone; a
  * running command only if it may go on without its permit. */
 static bool is_waiting(const struct keeper *k)
 {

@@ -5,9 +5,9 @@
  * process.
  *
  * It is a worker without queues: it registers, beats every 5 s, watches the other workers and reaps
- * silent ones, so that a dead holder is found even where no laterd runs. The states of the permit:
- * OUTSIDE (asking, or waiting) -> GRANTED (ours, but the last beat is too old to start) -> INSIDE
- * (the command runs) -> ENDING (Redis is told) -> GONE.
+ * silent ones, so that a holder that died is found even where no laterd runs. The states of the
+ * permit: OUTSIDE (asking, or waiting) -> GRANTED (ours, but the last beat is too old to start) ->
+ * INSIDE (the command runs) -> ENDING (Redis is told) -> GONE.
  *
  * One question at a time is under way. An operation that asks returns 0 if the question was sent,
  * else -1. The answer is one keeper_on_* event, keeper_on_error or keeper_link_down.
@@ -25,9 +25,9 @@
 #define KEEPER_BEAT_MS 5000
 #define KEEPER_TERM_MS 12000    /* so long without an acknowledged beat: the command gets TERM */
 #define KEEPER_KILL_MS 15000    /* and KILL; the guard kills then, too */
-#define KEEPER_STALE_MS 15000   /* a worker without a beat for so long may be dead: go on asking */
+#define KEEPER_STALE_MS 15000   /* a worker without a beat for so long may be gone: go on asking */
 #define KEEPER_LOOK_MS 40000    /* for so long, even if the time of -w is up */
-#define KEEPER_REAP_MS 1000     /* so long for a holder that is known to be dead, also with -n */
+#define KEEPER_REAP_MS 1000     /* so long for a holder that is known to be gone, also with -n */
 #define KEEPER_AWAY_MS 30000    /* after waiting so long without a link, give up */
 #define KEEPER_LEAVE_MS 5000    /* limit for telling Redis that the command has ended */
 #define KEEPER_TTL_KILL_MS 5000 /* from TERM to KILL after --ttl */

@@ -119,7 +119,7 @@ static int64_t unheard_ms(const struct keeper *k, struct mono now, const struct 
     return oldest_ms;
 }
 
-/* A holder may be dead. Who does not wait is only told so. */
+/* A holder may be gone. Who does not wait is only told so. */
 static void tell_unheard(struct keeper *k, int64_t ms)
 {
     char text[200];

@@ -43,7 +43,7 @@ struct keeper {
     bool is_lost;                   /* the command is being killed */
     bool may_run;                   /* conf.is_once: it was not done when we got the permit */
     bool is_success;                /* conf.is_once: it was done, and Redis does not know yet */
-    bool is_patient;                /* a holder may be dead: go on asking after the time is up */
+    bool is_patient;                /* a holder may be gone: go on asking after the time is up */
     bool wants_permit, wants_beats; /* send ENTER or BEATS next, if still needed then */
     int pressed;                    /* the last signal that we sent it ourselves, 0: none */
     struct mono sent;               /* when the call under way was sent */
@@ -68,10 +68,10 @@ void keeper_try_to_start(struct keeper *k, struct mono now);
 void keeper_start_or_beat(struct keeper *k, struct mono now);
 /* -n: it waits for no silent holder. */
 bool keeper_is_hurried(const struct keeper *k);
-/* The time is up, or there is none. Ask for the beats: the holder may be dead. With -n a worker
- * that is known to be dead is reaped first; one that waits has done so. */
+/* The time is up, or there is none. Ask for the beats: the holder may be gone. With -n a worker
+ * that is known to be gone is reaped first; one that waits has done so. */
 void keeper_give_up(struct keeper *k, struct mono now);
-/* Redis does not know us any more, or took us for dead. */
+/* Redis does not know us any more, or gave us up. */
 void keeper_forgotten(struct keeper *k, bool is_dead);
 
 #endif

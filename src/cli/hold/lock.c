@@ -24,8 +24,8 @@
 #include "worker/remains.h"
 
 #define SLOT 0 /* of the guard's table, for the command */
-/* For the jobs of a dead laterd, whose settings are not known here. A job that kills all workers
- * has to end, but preferably by a laterd that knows after how many crashes. */
+/* For the jobs of a laterd that died, whose settings are not known here. A job that kills all
+ * workers has to end, but preferably by a laterd that knows after how many crashes. */
 #define REAP_CRASHES 10
 #define REAP_DEAD_MAX 10000
 /* Shorter than the time from our KILL until another holder may get the permit. */
@@ -231,7 +231,7 @@ static void op_tell(void *ctx, const char *text)
 }
 
 /* KILL is for all that the command has started, in any process group. Once the command has ended,
- * its permit goes to the next holder; so wait here until what it left is dead. */
+ * its permit goes to the next holder; so wait here until what it left is gone. */
 static void op_kill(void *ctx, int sig)
 {
     struct lock *l = ctx;

@@ -266,7 +266,7 @@ static const char *why_not_in_redis(const struct reply *r, int64_t epoch)
         if (reply_int(reply_at(w, WORKER_EPOCH)) != epoch)
             continue;
         if (reply_is(reply_at(w, WORKER_COUNTER), "dead"))
-            return "it was given up for dead";
+            return "it was given up";
         if (reply_int(reply_at(r, HEALTH_NOW)) - reply_int(reply_at(w, HEALTH_BEAT)) >
             HEALTH_SILENT_MS)
             return "its beats do not arrive in Redis";

@@ -235,7 +235,7 @@ const struct cli_verb cmd_once = {
     "\n"
     "Only a COMMAND that exits 0 is done. If it fails, the next later once runs it again. If\n"
     "its host dies, COMMAND may have been done in part; who comes 15s after that or later\n"
-    "waits until the dead one is found (25s at most) and runs it. With --wait, so does one\n"
+    "waits until its death is found (25s at most) and runs it. With --wait, so does one\n"
     "that came earlier.\n"
     "\n"
     "COMMAND runs under the lock NAME:once, with all that later lock --help says. That it is\n"

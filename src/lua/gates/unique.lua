@@ -115,7 +115,7 @@ local function rewrite(R, id, was, state, tries, job, payload, due)
   end
   L.insert(R, id, job, payload)
   if tries.due then
-    -- A worker that was taken for dead may still run the old job. It cannot get the job back once
+    -- A worker that was given up may still run the old job. It cannot get the job back once
     -- its start number is used up.
     tries.starts = tries.starts + (tries.starts > 0 and 1 or 0)
     db('HSET', R .. ':tries', id, L.tries_text(tries, due))

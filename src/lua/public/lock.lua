@@ -136,7 +136,7 @@ local function leave_gate(book, epoch)
   local id = db('HGET', book.R .. ':worker:' .. epoch, 'gate')
   if id and L.read_gate(id) then
     local g = L.gate(book, id)
-    -- A key R:wait of a foreign type must not keep the permit of a dead worker from others.
+    -- A key R:wait of a foreign type must not keep the permit of a worker that died from others.
     L.unless_foreign(L.leave_waiters, book, g, '@' .. epoch)
     return L.drop(book, g, '@' .. epoch)
   end

@@ -1,9 +1,9 @@
 -- later_v1_reap R EPOCH VICTIM COUNTER CRASHES DEAD_MAX -> [status, moved]
 --
--- Take the jobs of a dead worker, VICTIM, back. EPOCH: the caller, which must be alive. COUNTER:
--- the beat counter of the victim that the caller saw stand still. The first call compares it and
--- replaces it by `dead`: from then on beats and steps of the victim are refused. '?' for an epoch
--- that holds jobs but is no worker.
+-- Take back the jobs of VICTIM, a worker that died. EPOCH: the caller, which must be alive.
+-- COUNTER: the beat counter of the victim that the caller saw stand still. The first call compares
+-- it and replaces it by `dead`: from then on beats and steps of the victim are refused. '?' for an
+-- epoch that holds jobs but is no worker.
 -- Each call moves up to 128 jobs, and any worker may go on; when no job is left, the victim's entry
 -- is removed. A moved job has a crash counted and its attempt spent; with CRASHES crashes it is
 -- dead. DEAD_MAX: most dead jobs kept in a queue. A job that cannot be moved (a key of its queue

@@ -8,7 +8,7 @@
  * table. The guard reads it when that beat is GUARD_UNACKED_MS old. So a job costs no message and
  * no system call. The guard sees the end of the worker as the end of a pipe.
  *
- * Other workers take a worker for dead 19.6 s after its last beat at the earliest
+ * Other workers give a worker up 19.6 s after its last beat at the earliest
  * (sched/silence.h). All times are CLOCK_BOOTTIME, since the other workers go on while this machine
  * sleeps.
  *

@@ -19,7 +19,7 @@
 
 #define OURS ".laterd"   /* like a service manager's .control; unlikely to be in use already */
 #define PERIOD_US 100000 /* period of cpu.max; the kernel's default */
-#define SWEEP_MS 100     /* wait for the end of what a dead daemon left */
+#define SWEEP_MS 100     /* wait for the end of what a daemon that died left */
 #define ROUNDS 100       /* of moving processes, since they may fork meanwhile */
 
 bool cgroup_has(const struct cgroup_limits *l)
@@ -258,7 +258,7 @@ static bool is_left(const char *name)
            errno == ESRCH;
 }
 
-/* End what dead daemons left in the base; another daemon may live in it. */
+/* End what daemons that died left in the base; another daemon may live in it. */
 static void sweep_once(int base, int wait_ms)
 {
     DIR *d = fdopendir(openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -39,8 +39,8 @@ int cgroup_find(const struct cgroup_limits *l, char base[CGROUP_PATH], const cha
 
 /*
  * Move the daemon, with all other processes of the base, to BASE/.laterd, and switch the
- * controllers on. Kill what dead daemons left in the base. May be called again. 0, or -1 with err;
- * code CONFIG: other programs are in the base.
+ * controllers on. Kill what daemons that died left in the base. May be called again. 0, or -1 with
+ * err; code CONFIG: other programs are in the base.
  */
 int cgroup_enter(const char *base, struct err *err);
 

@@ -26,7 +26,8 @@
 
 enum sight { NONE, FOUND, UNKNOWN };
 
-/* A search without fences is for a dead worker: processes that cannot be inspected count, too. */
+/* A search without fences is for a worker that died: processes that cannot be inspected count, too.
+ */
 static bool is_for_dead(const struct offspring_query *whom)
 {
     return whom->fences == NULL;
@@ -225,8 +226,8 @@ static bool is_our_program(const struct pidstat *p)
     return strncmp(p->name, OUR_PROGRAMS, sizeof(OUR_PROGRAMS) - 1) == 0;
 }
 
-/* Is its parent a living program of ours? Living workers start processes all the time; what a dead
- * one was starting is an orphan. Process 1 may be a laterd, but it also adopts orphans. */
+/* Is its parent a living program of ours? Living workers start processes all the time; what one
+ * that died was starting is an orphan. Process 1 may be a laterd, but it also adopts orphans. */
 static bool is_of_living(const struct pidstat *p)
 {
     struct pidstat parent;
@@ -282,7 +283,7 @@ static enum sight sight_from_near(const struct offspring_query *whom, pid_t pid,
 
     if (pidstat_read(pid, &p) < 0)
         return errno == ENOENT || errno == ESRCH || !is_for_dead(whom) ? NONE : UNKNOWN;
-    /* A dead process is only a pid, unless some of its threads live. */
+    /* A process that ended is only a pid, unless some of its threads live. */
     if (p.is_kernels || (pidstat_is_dead(&p) && p.threads <= 1))
         return NONE;
     if (pidstat_is_dead(&p)) {
@@ -293,7 +294,7 @@ static enum sight sight_from_near(const struct offspring_query *whom, pid_t pid,
     return is == ENV_HIDDEN ? sight_of_hidden(whom, &p, pid) : sight_of_empty(&p, pid);
 }
 
-/* For a dead worker: check what needs no environment. NONE: go on with the environment, unless
+/* For a worker that died: check what needs no environment. NONE: go on with the environment, unless
  * *ret_is_older. */
 static enum sight sight_of_stat(const struct offspring_query *whom, pid_t pid, bool *ret_is_older)
 {

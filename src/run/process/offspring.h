@@ -26,7 +26,7 @@ struct offspring_query {
     const int64_t *fences;
     size_t nfences;
     /* or, if fences is NULL, for one of these jobs or for no job, as stream processes are. jobs
-     * NULL: for any job. The worker is dead then, and processes that cannot be inspected
+     * NULL: for any job. The worker died then, and processes that cannot be inspected
      * may be its own. */
     const char *const *jobs;
     size_t njobs;
@@ -37,8 +37,8 @@ struct offspring_query {
 typedef void offspring_found_f(void *arg, const struct offspring *p);
 
 /* found: matching processes. unknown: processes that may match but could not be inspected, because
- * they are in the middle of an exec. For a dead worker these are also processes that are hidden
- * from us (of another user without CAP_SETUID, or not dumpable). */
+ * they are in the middle of an exec. For a worker that died these are also processes that are
+ * hidden from us (of another user without CAP_SETUID, or not dumpable). */
 struct offspring_count {
     size_t found, unknown;
 };

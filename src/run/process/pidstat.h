@@ -24,7 +24,7 @@ struct pidstat {
 /* 0, or -1 with errno: ENOENT or ESRCH if there is no such process. */
 int pidstat_read(pid_t pid, struct pidstat *ret);
 
-/* Its start time; -1: the process cannot be read, -2: it is dead already. */
+/* Its start time; -1: the process cannot be read, -2: it has ended already. */
 int64_t pidstat_start(pid_t pid);
 /* Its resident memory in bytes; 0: unknown. */
 int64_t pidstat_memory(pid_t pid);
