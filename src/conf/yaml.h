@@ -1,9 +1,9 @@
 /*
  * A configuration file as a small bounded tree, made from libyaml's events.
  *
- * A scalar is its text, quoted or not, and no type is guessed: yes, no, on, null, ~, 0x10, 010 and
- * 1e3 are just these characters, and the setting decides what they mean. A missing value is an
- * empty text; where a mapping is expected, it is one without entries.
+ * The value of a scalar is its text, quoted or not. No type is guessed: yes, null, ~, 010 and 1e3
+ * stay as they are written, and the setting that has the value decides what it means. A missing
+ * value is an empty text; where a mapping is expected, it is a mapping without entries.
  *
  * Refused, with FILE:LINE: more than 1 MiB, 8 levels or 100,000 nodes; anchors, aliases, tags,
  * merge keys, directives, a second document; a key twice, a key that is empty or no scalar; NUL and

@@ -38,8 +38,8 @@ int gate_define(struct gate_redis *g);
 int gate_beats(struct gate_redis *g);
 
 /*
- * That something is done stands in Redis as a lock of this name (without lock:), which is held as a
- * lease by "once@HOST". So it is shown by `later gates` and ends by itself.
+ * "Done" is kept in Redis as the lease of a lock of this name (given without lock:), whose owner is
+ * "once@HOST". So `later gates` shows it, and it ends by itself.
  */
 int gate_ask_done(struct gate_redis *g, const char *done);
 /* Hold it for per_ms from now, at most 7 days. If this or another host holds it, that is prolonged;

@@ -43,10 +43,11 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
     /* A program under later lock runs no jobs. */
     h->live += !reply_is(reply_at(w, HEALTH_PLACES), "0");
     if (reply_len(reply_at(w, HEALTH_BEAT)) > 0 && unheard > HEALTH_SILENT_MS)
-        json_put_int(health_add(h->causes, "cause", "worker-silent",
-                                "%s has not beaten for %s: it died, hangs, or has no link to Redis",
-                                name, out_span(unheard, span)),
-                     "worker", epoch);
+        json_put_int(
+            health_add(h->causes, "cause", "worker-silent",
+                       "no beat of %s came for %s: it died, hangs, or has no link to Redis", name,
+                       out_span(unheard, span)),
+            "worker", epoch);
     if (refused > 0 || unsent > UNSENT_MANY)
         json_put_int(
             health_add(

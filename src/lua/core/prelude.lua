@@ -2,9 +2,9 @@
 -- and instant.lua, the data of a job in record.lua.
 --
 -- scripts/join-lua joins all files into one library named `laterd`, with the #!lua line in front.
--- While the library is loaded, Redis gives it no string, table or cjson: only functions that are
--- called later may use them. All that the files share is in the table L, since the locals of every
--- other file end with that file.
+-- Redis runs the files once, when it loads the library. At that time `string`, `table` and `cjson`
+-- do not exist, so only the bodies of functions may use them. What files share is in the table L:
+-- the locals of a file end with it, but for those of this one.
 --
 -- Rules for every function:
 --   * It declares one key, the root R = later:{NS}. Every other key is R .. ':' .. something.
