@@ -55,6 +55,42 @@ static int copy_parent(struct job *job, const char *id)
     return 0;
 }
 
+static int copy_batch(struct job *job, const char *name, size_t n)
+{
+    if (n == 0 || n > JOB_BATCH_MAX)
+        return -1;
+    memcpy(job->batch, name, n);
+    job->batch[n] = '\0';
+    return 0;
+}
+
+/* NAME,total,done,dead,cancelled */
+static int read_callback(struct job *job, const char *value)
+{
+    struct batch_counts *c = &job->counts;
+    int64_t *const at[] = {&c->total, &c->done, &c->dead, &c->cancelled};
+    size_t n = strcspn(value, ",");
+
+    if (copy_batch(job, value, n) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        char number[24];
+
+        value += n;
+        if (*value++ != ',')
+            return -1;
+        n = strcspn(value, ",");
+        if (n >= sizeof(number))
+            return -1;
+        memcpy(number, value, n);
+        number[n] = '\0';
+        if (text_parse_int(number, 0, INT64_C(9007199254740991), at[i]) < 0)
+            return -1;
+    }
+    job->is_callback = true;
+    return value[n] == '\0' ? 0 : -1;
+}
+
 /* Read one name=value. 0 also for names of a newer version and names only the library reads. */
 static int read_field(struct job *job, char name, const char *value)
 {
@@ -76,6 +112,10 @@ static int read_field(struct job *job, char name, const char *value)
         return copy_parent(job, value);
     case 'm':
         return job_decode_reason(value, strlen(value), job->reason);
+    case 'b':
+        return copy_batch(job, value, strlen(value));
+    case 'B':
+        return read_callback(job, value);
     default:
         return 0;
     }

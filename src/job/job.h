@@ -19,7 +19,13 @@
 #define JOB_ID_LEN 12
 #define JOB_QUEUE_MAX 64
 #define JOB_WORD_MAX 256 /* a key, a trace, a reason */
-#define JOB_PRIORITY 5   /* where the record has none */
+#define JOB_BATCH_MAX 128
+#define JOB_PRIORITY 5 /* where the record has none */
+
+/* The members of a batch as its callback is told of them. */
+struct batch_counts {
+    int64_t total, done, dead, cancelled;
+};
 
 struct job {
     char id[JOB_ID_LEN + 1];
@@ -39,8 +45,11 @@ struct job {
     char trace[JOB_WORD_MAX + 1];
     char parent[JOB_ID_LEN + 1];   /* the job that caused it; "": none */
     char reason[JOB_WORD_MAX + 1]; /* why the parent died; "": it did not */
-    bool has_next;                 /* when it is done, the next job of its chain gets its result */
-    char *payload;                 /* owned; NULL while is_big and not fetched */
+    char batch[JOB_BATCH_MAX + 1]; /* that it is a member or a callback of; "": none */
+    bool is_callback;              /* of this batch, and these are its counts */
+    struct batch_counts counts;
+    bool has_next; /* when it is done, the next job of its chain gets its result */
+    char *payload; /* owned; NULL while is_big and not fetched */
     size_t payload_len;
 };
 

@@ -15,7 +15,7 @@
 
 /* Protocol of the functions this program calls. A library serves its own and the one before. */
 #define LIB_PROTOCOL 1
-#define LIB_LEAST 23 /* number of the oldest library that has all these functions */
+#define LIB_LEAST 24 /* number of the oldest library that has all these functions */
 
 enum lib_mode { LIB_ENSURE, LIB_FORCE /* same number, other text too */, LIB_DOWNGRADE };
 

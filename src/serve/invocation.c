@@ -8,7 +8,7 @@
 #include "run/process/origin.h"
 #include "serve/policy.h"
 
-#define JOB_VARS 18
+#define JOB_VARS 23
 
 struct invocation {
     struct exec_order exec;
@@ -67,6 +67,14 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
         add_text(envp, &n, "LATER_PARENT", job->parent);
     if (job->reason[0] != '\0')
         add_text(envp, &n, "LATER_REASON", job->reason);
+    if (job->batch[0] != '\0')
+        add_text(envp, &n, "LATER_BATCH", job->batch);
+    if (job->is_callback) {
+        add_int(envp, &n, "LATER_BATCH_TOTAL", job->counts.total);
+        add_int(envp, &n, "LATER_BATCH_DONE", job->counts.done);
+        add_int(envp, &n, "LATER_BATCH_DEAD", job->counts.dead);
+        add_int(envp, &n, "LATER_BATCH_CANCELLED", job->counts.cancelled);
+    }
 }
 
 struct invocation *invocation_new(struct job *job, const struct served_queue *q, const char *ns,
@@ -136,7 +144,12 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .timeout_ms = told_ms(invocation_timeout_ms(job, conf)),
                               .fence = job->fence,
                               .parent = job->parent,
-                              .reason = job->reason};
+                              .reason = job->reason,
+                              .batch = job->batch,
+                              .batch_total = job->counts.total,
+                              .batch_done = job->counts.done,
+                              .batch_dead = job->counts.dead,
+                              .batch_cancelled = job->counts.cancelled};
 }
 
 /* A word of the line has no space and no control character: these, and %, are written as %HH. An
@@ -187,5 +200,12 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, int
     add_word(out, "trace", job->trace);
     add_word(out, "parent", job->parent);
     add_word(out, "reason", job->reason);
+    add_word(out, "batch", job->batch);
+    if (job->is_callback) {
+        add_number(out, " batch_total=", job->counts.total);
+        add_number(out, " batch_done=", job->counts.done);
+        add_number(out, " batch_dead=", job->counts.dead);
+        add_number(out, " batch_cancelled=", job->counts.cancelled);
+    }
     add_number(out, " len=", (int64_t)job->payload_len);
 }

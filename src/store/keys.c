@@ -19,7 +19,7 @@ static const struct key_rule alone[] = {
     {"config", "hash"}, {"stats", "hash"},    {"cancel", "hash"},   {"progress", "hash"},
     {"await", "hash"},  {"notes", "hash"},    {"unserved", "hash"}, {"wake", RESERVED},
     {"limits", "hash"}, {"queues", "hash"},   {"parked", "hash"},   {"timers", "zset"},
-    {"holds", "hash"},
+    {"holds", "hash"},  {"batches", "hash"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
@@ -32,6 +32,7 @@ static const struct key_rule more[] = {
     {"line:", "zset"},         {"parked:", "zset"},
     {"rate:granted:", "set"},  {"granted:", "zset"},
     {"aside:", "set"},         {"uniq:", "string"},
+    {"members:", "zset"},      {"batch:", "zset"},
 };
 
 const char *keys_type(const char *rest, size_t n)

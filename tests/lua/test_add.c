@@ -108,7 +108,7 @@ static const struct row refusals[] = {
     {"mail lock user:{key} x", "ELATER_KEY"},
     {"mail sem S x", "ELATER_LIMIT"},
     {"mail rate R x", "ELATER_LIMIT"},
-    {"mail batch b x", "ELATER_NOTYET"}};
+    {"mail batch b x", "ELATER_NOBATCH"}};
 
 static void test_refusals(void **state)
 {

@@ -71,6 +71,35 @@ static void test_of_a_chain(void **state)
     job_done(&job);
 }
 
+/* Members of batches, and their callbacks. */
+static void test_of_a_batch(void **state)
+{
+    static const char *const bad[] = {"-q B=x,1,2,3\n",
+                                      "-q B=x,1,2,3,4,5\n",
+                                      "-q B=x,1,,3,4\n",
+                                      "-q B=,1,2,3,4\n",
+                                      "-q B=x,1,2,3,-4\n",
+                                      "-q b=\n",
+                                      "-q B=x,99999999999999999999999999,2,3,4\n"};
+    struct job job;
+
+    (void)state;
+    assert_int_equal(parse(&job, LIT("-q b=x.y:z\n")), 0);
+    assert_string_equal(job.batch, "x.y:z");
+    assert_false(job.is_callback);
+    job_done(&job);
+    assert_int_equal(parse(&job, LIT("-q B=x,9,6,2,1\n")), 0);
+    assert_string_equal(job.batch, "x");
+    assert_true(job.is_callback);
+    assert_int_equal(job.counts.total, 9);
+    assert_int_equal(job.counts.done, 6);
+    assert_int_equal(job.counts.dead, 2);
+    assert_int_equal(job.counts.cancelled, 1);
+    job_done(&job);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(parse(&job, bad[i], strlen(bad[i])), -1);
+}
+
 static void test_what_is_not_said(void **state)
 {
     struct job job;
@@ -231,13 +260,10 @@ static void test_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_record),
-        cmocka_unit_test(test_of_a_chain),
-        cmocka_unit_test(test_what_is_not_said),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_whole_record), cmocka_unit_test(test_of_a_chain),
+        cmocka_unit_test(test_of_a_batch),   cmocka_unit_test(test_what_is_not_said),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_mutations),    cmocka_unit_test(test_ids),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

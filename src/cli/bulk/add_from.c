@@ -22,6 +22,11 @@ struct adding {
     struct feed_line line[ADDS_CALL_LINES];
 };
 
+static const char *queue_of(const struct adds *a)
+{
+    return ((const struct adding *)a->arg)->front->argv[0];
+}
+
 static void send(struct adds *a)
 {
     struct adding *l = a->arg;
@@ -83,7 +88,7 @@ static void too_long(struct adds *a, size_t size, struct err *err)
     if (a->max < LINE_MAX_BYTES)
         err_fill(err, ERR_REFUSED,
                  "ELATER_SIZE line %llu has %s%zu bytes, queue %s takes %zu (max_payload)", line,
-                 more, bytes, a->cli->argv[0], a->max);
+                 more, bytes, queue_of(a), a->max);
     else
         err_fill(err, ERR_REFUSED,
                  "ELATER_SIZE line %llu has %s%zu bytes; --from takes lines of %zu, and no longer "
@@ -98,7 +103,7 @@ static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err
     if (cli_is_refusal(err, "ELATER_SIZE")) {
         err_fill(err, ERR_REFUSED,
                  "ELATER_SIZE line %llu has %zu bytes, more than queue %s takes (max_payload)",
-                 (unsigned long long)c->longest, c->longest_bytes, a->cli->argv[0]);
+                 (unsigned long long)c->longest, c->longest_bytes, queue_of(a));
         return c->longest;
     }
     /* A refusal of the very first call is about the options, not about a line. */
@@ -112,7 +117,7 @@ static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err
 static int find_max(struct adds *a, struct err *err)
 {
     CLEANUP_FREE char *key = mem_printf("later:{%s}:config", a->cli->target.ns);
-    CLEANUP_FREE char *of_queue = mem_printf("max_payload:%s", a->cli->argv[0]);
+    CLEANUP_FREE char *of_queue = mem_printf("max_payload:%s", queue_of(a));
     const char *const ask[] = {"HMGET", key, of_queue, "max_payload"};
     struct reply *r = client_call(a->cli->client, 4, ask, NULL, err);
     int64_t max = PAYLOAD_DEFAULT;
@@ -145,7 +150,7 @@ int add_from(struct cli *cli, const struct cli_call *front, const char *path, st
         added = a.tally.count[LINE_ADDED];
         status = adds_tell(&a);
         if (cli->json)
-            json_print(adds_json(&a));
+            json_print(adds_json(&a, queue_of(&a)));
         else
             out_printf("%llu %s added\n", added, added == 1 ? "job" : "jobs");
     }

@@ -255,11 +255,11 @@ static bool is_all_sent(const struct adds *a)
     return a->next.first > a->lines && feed_is_empty(&a->feed);
 }
 
-json_t *adds_json(const struct adds *a)
+json_t *adds_json(const struct adds *a, const char *queue)
 {
     json_t *line = json_object();
 
-    json_put_text(line, "queue", a->cli->argv[0], strlen(a->cli->argv[0]));
+    json_put_text(line, "queue", queue, strlen(queue));
     json_put_int(line, "added", (int64_t)a->tally.count[LINE_ADDED]);
     if (a->err.code != ERR_NONE) {
         json_put_text(line, "error", a->err.text, strlen(a->err.text));

@@ -102,6 +102,6 @@ void adds_name_line(struct err *err, uint64_t line);
 /* Wipe the meter. Print the error and what became of the lines on stderr. The exit status. */
 int adds_tell(struct adds *a);
 /* The same for --json: a new object, which the caller completes and frees. */
-json_t *adds_json(const struct adds *a);
+json_t *adds_json(const struct adds *a, const char *queue);
 
 #endif

@@ -120,7 +120,7 @@ static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err
 static void tell(struct adds *a, const struct import *im)
 {
     unsigned long long added = a->tally.count[LINE_ADDED];
-    json_t *line = a->cli->json ? adds_json(a) : NULL;
+    json_t *line = a->cli->json ? adds_json(a, a->cli->argv[0]) : NULL;
 
     for (size_t i = 0; i < OTHERS; i++)
         added -= im->other[i];

@@ -44,6 +44,8 @@ static const struct field {
     {'d', "on_dead", "on_dead", TEXT},
     {'p', "parent", "parent", TEXT},
     {'m', "reason", "reason", ENCODED},
+    {'b', "batch", "batch", TEXT},
+    {'B', "callback", "callback", TEXT},
     {'\0', "unique_mode", "unique_mode", TEXT},
     {'\0', "token", "token", TEXT},
 };

@@ -212,6 +212,13 @@ static void put_workers(struct metrics *m)
             "Attempts that failed and will be made again.");
 }
 
+static void put_batches(struct metrics *m, const struct reply *batches)
+{
+    family(m, "laterd_batches", "gauge", "Batches that have not ended, and that are kept.");
+    put_int(m, "laterd_batches", LABELS("state", "open"), reply_int(reply_at(batches, 0)));
+    put_int(m, "laterd_batches", LABELS("state", "ended"), reply_int(reply_at(batches, 1)));
+}
+
 int metrics_show(struct cli *cli, struct err *err)
 {
     struct metrics m = {.live = 0};
@@ -234,6 +241,7 @@ int metrics_show(struct cli *cli, struct err *err)
         put_int(&m, "laterd_info", LABELS("version", PACKAGE_VERSION), 1);
         put_workers(&m);
         put_attention(&m, reply_at(r, HEALTH_NOTES));
+        put_batches(&m, reply_at(r, HEALTH_BATCHES));
         put_lateness(&m);
         put_queues(&m);
         out_bytes(m.out.data, m.out.len);

@@ -53,7 +53,9 @@ enum {
     HEALTH_NOTES,
     HEALTH_NAMES,
     HEALTH_NAMES_MAX,
-    HEALTH_BROKEN
+    HEALTH_BROKEN,
+    HEALTH_UNSEALED, /* batches: [name, when a job joined last, ms] */
+    HEALTH_BATCHES   /* [open ones, ended ones] */
 };
 /* Its workers, */
 enum {

@@ -41,6 +41,7 @@ static const struct cli_option options[] = {
     {"unique-for", "D", "the key stays taken so long from now, whatever the job does"},
     {"then", "QUEUE,...", "when it is done, go on there: its result is the next job's payload"},
     {"on-dead", "QUEUE", "when it dies, add a job there, with its payload and the reason"},
+    {"batch", "NAME", "it belongs to this batch (see later help batch)"},
     {"wait", NULL, "wait until the job has ended; print its output, exit with its status"},
     {"wait-timeout", "D", "with --wait: wait at most this long"},
     {NULL, NULL, NULL},
@@ -206,9 +207,9 @@ static int put_thens(struct cli_call *call, char *text, struct err *err)
 static int put_front(struct cli_call *call, const struct cli *cli, char **ret_thens,
                      struct err *err)
 {
-    static const char *const names[] = {"in",      "at",     "priority", "key",    "attempts",
-                                        "timeout", "expire", "keep",     "token",  "trace",
-                                        "lock",    "sem",    "rate",     "unique", NULL};
+    static const char *const names[] = {
+        "in",    "at",    "priority", "key", "attempts", "timeout", "expire", "keep",
+        "token", "trace", "lock",     "sem", "rate",     "unique",  "batch",  NULL};
 
     cli_call_puts(call, cli->argv[0]);
     cli_call_options(call, cli, names);

@@ -258,6 +258,15 @@ static int take_gate(struct fsck *f, const char *key, size_t n, struct err *err)
     return f->page.n >= PAGE_GATES ? send_page(f, err) : 0;
 }
 
+/* The members of a batch: a page of names has one, and several pages. */
+static int take_members(struct fsck *f, const char *key, size_t n, struct err *err)
+{
+    if (strlen(key) != n)
+        return 0; /* reported as a stray key already */
+    names_add(&f->page, key + strlen(f->root), n - strlen(f->root));
+    return send_page(f, err);
+}
+
 static int scan(struct fsck *f, const char *match,
                 int (*take)(struct fsck *f, const char *key, size_t n, struct err *err),
                 struct err *err)
@@ -323,8 +332,8 @@ static long query(struct fsck *f, struct err *err)
 {
     static const char *const phases[] = {"running",  "jobs",    "tries",  "errors",
                                          "failures", "results", "cancel", "progress",
-                                         "workers",  "parked",  "holds"};
-    char match[sizeof(f->root) + 8];
+                                         "workers",  "parked",  "holds",  "batches"};
+    char match[sizeof(f->root) + 16];
     long queues;
 
     if (scan(f, "later:*", take_key, err) < 0 || query_sets(f, err) < 0)
@@ -336,6 +345,10 @@ static long query(struct fsck *f, struct err *err)
     (void)snprintf(match, sizeof(match), "%s*", f->root);
     f->phase = "gates";
     if (scan(f, match, take_gate, err) < 0)
+        return -1;
+    (void)snprintf(match, sizeof(match), "%smembers:*", f->root);
+    f->phase = "members";
+    if (scan(f, match, take_members, err) < 0)
         return -1;
     queues = query_queues(f, err);
     (void)snprintf(match, sizeof(match), "%sbig:*", f->root);

@@ -124,6 +124,19 @@ static void judge_note(struct health *h, const char *note)
     }
 }
 
+/* The producer of this batch may have died before it sealed it. */
+static void judge_unsealed(struct health *h, const struct reply *batch, int64_t now_ms)
+{
+    const char *name = reply_str(reply_at(batch, 0));
+    char span[48];
+
+    json_put_text(health_add(h->warnings, "warning", "unsealed-batch",
+                             "batch %.128s is not sealed, and nothing has joined it for %s: "
+                             "later batch seal %.128s, if its producer is gone",
+                             name, out_span(now_ms - reply_int(reply_at(batch, 1)), span), name),
+                  "batch", name, strlen(name));
+}
+
 /* An older library does not report the names: both numbers are 0. */
 static void judge_names(struct health *h, int64_t names, int64_t most)
 {
@@ -157,6 +170,8 @@ static void judge(struct health *h, const struct reply *r)
         judge_broken(h, reply_at(reply_at(r, HEALTH_BROKEN), i), now_ms);
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
         judge_note(h, reply_str(reply_at(notes, i)));
+    for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_UNSEALED)); i++)
+        judge_unsealed(h, reply_at(reply_at(r, HEALTH_UNSEALED), i), now_ms);
     judge_names(h, reply_int(reply_at(r, HEALTH_NAMES)), reply_int(reply_at(r, HEALTH_NAMES_MAX)));
 }
 

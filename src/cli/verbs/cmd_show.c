@@ -3,90 +3,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/text.h"
 #include "cli/show/failures.h"
+#include "cli/show/fields.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/outcome.h"
 
 #define PAYLOAD_SHOWN 1024
 
-enum field_kind { TEXT, NUMBER, INSTANT, LENGTH, STATE };
-
-/* The fields that later_show may return, in the order they are shown. */
-static const struct field {
-    const char *name;
-    const char *label;
-    enum field_kind kind;
-} fields[] = {
-    {"id", "id", TEXT},
-    {"queue", "queue", TEXT},
-    {"state", "state", STATE},
-    {"priority", "priority", NUMBER},
-    {"added_ms", "added", INSTANT},
-    {"started_ms", "runs since", INSTANT},
-    {"due_ms", "due", INSTANT},
-    {"died_ms", "died", INSTANT},
-    {"until_ms", "kept until", INSTANT},
-    {"gate", "waits for", TEXT},
-    {"worker", "worker", NUMBER},
-    {"progress", "progress", TEXT},
-    {"cancelling", "cancelling since", INSTANT},
-    {"attempt", "attempts", NUMBER},
-    {"attempts_max", "attempts at most", NUMBER},
-    {"starts", "starts", NUMBER},
-    {"crashes", "crashes", NUMBER},
-    {"key", "key", TEXT},
-    {"timeout_ms", "timeout", LENGTH},
-    {"expire_ms", "expires after", LENGTH},
-    {"keep_ms", "keep", LENGTH},
-    {"trace", "trace", TEXT},
-    {"lock", "lock", TEXT},
-    {"sem", "semaphore", TEXT},
-    {"rate", "rate", TEXT},
-    {"unique", "unique key", TEXT},
-    {"unique_until_ms", "key taken until", INSTANT},
-    {"then", "goes on in", TEXT},
-    {"on_dead", "death is told to", TEXT},
-    {"parent", "caused by", TEXT},
-    {"reason", "since that died", TEXT},
+static const struct field fields[] = {
+    {"id", "id", FIELD_TEXT},
+    {"queue", "queue", FIELD_TEXT},
+    {"state", "state", FIELD_STATE},
+    {"priority", "priority", FIELD_NUMBER},
+    {"added_ms", "added", FIELD_INSTANT},
+    {"started_ms", "runs since", FIELD_INSTANT},
+    {"due_ms", "due", FIELD_INSTANT},
+    {"died_ms", "died", FIELD_INSTANT},
+    {"until_ms", "kept until", FIELD_INSTANT},
+    {"gate", "waits for", FIELD_TEXT},
+    {"worker", "worker", FIELD_NUMBER},
+    {"progress", "progress", FIELD_TEXT},
+    {"cancelling", "cancelling since", FIELD_INSTANT},
+    {"attempt", "attempts", FIELD_NUMBER},
+    {"attempts_max", "attempts at most", FIELD_NUMBER},
+    {"starts", "starts", FIELD_NUMBER},
+    {"crashes", "crashes", FIELD_NUMBER},
+    {"key", "key", FIELD_TEXT},
+    {"timeout_ms", "timeout", FIELD_LENGTH},
+    {"expire_ms", "expires after", FIELD_LENGTH},
+    {"keep_ms", "keep", FIELD_LENGTH},
+    {"trace", "trace", FIELD_TEXT},
+    {"lock", "lock", FIELD_TEXT},
+    {"sem", "semaphore", FIELD_TEXT},
+    {"rate", "rate", FIELD_TEXT},
+    {"unique", "unique key", FIELD_TEXT},
+    {"unique_until_ms", "key taken until", FIELD_INSTANT},
+    {"then", "goes on in", FIELD_TEXT},
+    {"on_dead", "death is told to", FIELD_TEXT},
+    {"parent", "caused by", FIELD_TEXT},
+    {"reason", "since that died", FIELD_TEXT},
+    {"batch", "batch", FIELD_TEXT},
+    {"callback_of", "callback of batch", FIELD_TEXT},
 };
-
-static void put_instant(int64_t ms, int64_t now_ms)
-{
-    char instant[48], when[48];
-
-    out_printf("%s", out_instant(ms, instant));
-    if (now_ms != 0)
-        out_printf(" (%s)", out_when(ms, now_ms, when));
-}
-
-static void put_value(const struct field *f, const struct reply *value, int64_t now_ms)
-{
-    char length[24];
-    bool is_dead = f->kind == STATE && reply_is(value, "dead");
-    bool is_done = f->kind == STATE && reply_is(value, "done");
-
-    switch (f->kind) {
-    case INSTANT:
-        put_instant(reply_int(value), now_ms);
-        break;
-    case LENGTH:
-        out_printf("%s", text_duration(reply_int(value), length));
-        break;
-    case STATE:
-        out_printf("%s", out_style(is_dead ? OUT_BAD : is_done ? OUT_GOOD : OUT_PLAIN));
-        out_text(reply_str(value), reply_len(value));
-        out_printf("%s", out_style(OUT_PLAIN));
-        break;
-    case TEXT:
-    case NUMBER:
-        out_text(reply_str(value), reply_len(value));
-        break;
-    }
-    out_printf("\n");
-}
+#define NFIELDS (sizeof(fields) / sizeof(fields[0]))
 
 static void put_outcome(const struct outcome *o, int64_t now_ms)
 {
@@ -95,7 +55,7 @@ static void put_outcome(const struct outcome *o, int64_t now_ms)
     if (o->code != 0)
         out_printf(", exit status %lld", (long long)o->code);
     out_printf(", start %lld, ", (long long)o->start);
-    put_instant(o->when_ms, now_ms);
+    fields_put_instant(o->when_ms, now_ms);
     if (o->text_len > 0) {
         out_printf("\n");
         out_label("");
@@ -132,14 +92,7 @@ static void show(struct cli *cli, const struct reply *r)
     int64_t now_ms = cli_now_ms(cli);
     struct outcome outcome;
 
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        const struct reply *value = reply_named(r, fields[i].name);
-
-        if (value == NULL)
-            continue;
-        out_label(fields[i].label);
-        put_value(&fields[i], value, now_ms);
-    }
+    fields_show(fields, NFIELDS, r, now_ms);
     if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0)
         put_outcome(&outcome, now_ms);
     failures_show(reply_named(r, "failures"), now_ms);
@@ -153,16 +106,7 @@ static void show_json(const struct reply *r)
     json_t *line = json_object(), *failures;
     struct outcome outcome;
 
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        const struct reply *value = reply_named(r, fields[i].name);
-
-        if (value == NULL)
-            continue;
-        if (fields[i].kind == TEXT || fields[i].kind == STATE)
-            json_put_text(line, fields[i].name, reply_str(value), reply_len(value));
-        else
-            json_put_int(line, fields[i].name, reply_int(value));
-    }
+    fields_to_json(fields, NFIELDS, r, line);
     if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0) {
         json_t *object = json_object();
 

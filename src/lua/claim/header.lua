@@ -6,7 +6,7 @@
 -- gates are made of, a list of {text before the key, text behind it (nil: the gate has no key in
 -- it)}; nil until somebody asks, false where it takes more than that to know them.
 
-local OWN = ' ([KTufpm])=%S+' -- options whose value is the job's own
+local OWN = ' ([KTufpmB])=%S+' -- options whose value is the job's own
 
 -- -> the class of a record, nil where it has no header; the header
 function L.class_of(ctx, record)
@@ -71,7 +71,7 @@ end
 
 -- -> text for R:holds, or nil: see L.holding_started
 function L.hold_of(class, header, gates)
-  local own = {n = class and class.n}
+  local own = {n = class and class.n, b = class and class.b}
   if class and class.u then
     own.queue = class.queue
     own.u, own.f = string.match(header, ' u=(%S+)'), string.match(header, ' f=(%d+)')

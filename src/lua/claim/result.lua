@@ -63,7 +63,7 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
     job.record = record
     if r.children then
       L.end_unique(R, r.id, job) -- a child may have the same key
-      L.add_children(R, r, now_ms)
+      L.add_children(R, r, job.b, now_ms)
     end
     L.follow(R, r.id, job, r.result, r.a > 0, now_ms)
     L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output),

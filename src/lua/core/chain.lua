@@ -105,39 +105,49 @@ local function copy_payload(source, target)
   end
 end
 
--- Add the job that job `id` causes: due now, with its key, priority and trace. fields: what else
--- the header has. result: its payload; nil: that of job `id`, a large one by pass(source, target)
+-- Write a job that is due now: its record has these fields. payload: nil for a large one that is
+-- moved to its place. -> its id
+function L.add_due_now(R, fields, payload, now_ms)
+  local id = L.id(L.tick(R, 1000 * now_ms, 1))
+  fields.big = not payload or #payload > L.BIG
+  L.put_record(R, id, L.header(fields) .. (fields.big and '' or payload), fields.big and payload)
+  L.is_new(L.waiting_key(R, fields, L.NEW), 'zset', id)
+  L.enqueue(R, id, fields, L.NEW, now_ms)
+  if L.events then
+    L.event('added', id, fields.queue, now_ms)
+  end
+  return id
+end
+
+-- Add the job that job `id` causes, with its key, priority and trace. fields: what else the header
+-- has. result: its payload; nil: that of job `id`, a large one by pass(source, target)
 local function add_caused(R, id, job, fields, result, pass, now_ms)
-  local next_id = L.id(L.tick(R, 1000 * now_ms, 1))
   fields.has_options, fields.priority, fields.K, fields.T, fields.p = true, job.priority, job.K,
                                                                       job.T, id
   local payload = result or not job.big and string.sub(job.record, job.body)
-  fields.big = not payload or #payload > L.BIG
-  L.put_record(R, next_id, L.header(fields) .. (fields.big and '' or payload),
-               fields.big and payload)
+  local next_id = L.add_due_now(R, fields, payload, now_ms)
   if not payload then
     pass(R .. ':big:' .. id, R .. ':big:' .. next_id)
   end
-  L.is_new(L.waiting_key(R, fields, L.NEW), 'zset', next_id)
-  L.enqueue(R, next_id, fields, L.NEW, now_ms)
-  if L.events then
-    L.event('added', next_id, fields.queue, now_ms)
+  if fields.b then
+    L.join(R, fields.b, next_id)
   end
 end
 
--- A job that is done is followed by the next one of its chain. job: as L.parse tells it, with its
--- record. result: what its handler gave as its result, nil for nothing. stays: the job is kept
+-- A job that is done is followed by the next one of its chain, unless its batch is cancelled. job:
+-- as L.parse tells it, with its record. result: what its handler gave as its result, nil for
+-- nothing. stays: the job is kept
 function L.follow(R, id, job, result, stays, now_ms)
   local queue, rest = string.match(job.n or '', '^([^,]+),?(.*)$')
-  if queue then
-    add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d}, result,
-               stays and copy_payload or move_payload, now_ms)
+  if queue and not (job.b and L.is_batch_cancelled(R, job.b)) then
+    add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d, b = job.b},
+               result, stays and copy_payload or move_payload, now_ms)
   end
 end
 
 -- ---- children
 
-local function add_child(R, words, args, parent, now_us)
+local function add_child(R, words, args, parent, inside, now_us)
   local n, queue = words[2] - words[1] + 1, args[words[1]]
   if n < 2 or n % 2 == 1 then
     L.fail('ELATER_ARGS', 'give QUEUE [name value]... PAYLOAD')
@@ -145,15 +155,16 @@ local function add_child(R, words, args, parent, now_us)
   local job = {queue = L.check_queue(queue), priority = 5, due = L.ms(now_us), p = parent,
                has_options = true}
   L.read_options(job, args, words[1] + 1, words[2] - 1)
+  job.inside = inside
   L.add_in_draft(R, job, args[words[2]], now_us)
 end
 
 -- Add the children of a result. One that later_add would refuse makes all of it fail, with
 -- {refused = text}. An error that the handler has not caused (a key of a foreign type, say) is
--- raised as it is.
-function L.add_children(R, r, now_ms)
+-- raised as it is. inside: the batch of their parent, nil for none
+function L.add_children(R, r, inside, now_ms)
   for i, words in ipairs(r.children) do
-    local ok, why = pcall(add_child, R, words, r.children.args, r.id, 1000 * now_ms)
+    local ok, why = pcall(add_child, R, words, r.children.args, r.id, inside, 1000 * now_ms)
     local text = type(why) == 'table' and why.elater
     if not ok and text and not string.find(text, '^ELATER_TYPE ') then
       error({refused = 'child ' .. L.int(i) .. ': ' .. L.one_line(text)})
@@ -165,18 +176,13 @@ end
 
 -- ---- deaths
 
--- A job that died is told to the queue of its on_dead. A key of that queue that has a foreign type,
--- or a right that is missing, must not keep a job from dying: nothing is told then. why: the reason
--- -> that queue, nil if nothing was told
+-- A job that died is told to the queue of its on_dead. What hinders that must not keep the job from
+-- dying: nothing is told then. why: the reason -> that queue, nil if nothing was told
 function L.tell_death(R, id, job, why, now_ms)
   if not job or not job.d then
     return nil
   end
   local fields = {queue = job.d, m = L.encode_reason(why)}
-  local ok, e = L.try(add_caused, R, id, job, fields, nil, copy_payload, now_ms)
-  local text = not ok and type(e) == 'table' and e.elater or ''
-  if not ok and not string.find(text, '^ELATER_TYPE ') and not string.find(text, '^NOPERM ') then
-    error(e, 0)
-  end
-  return ok and job.d or nil
+  return L.unless_hindered(add_caused, R, id, job, fields, nil, copy_payload, now_ms) and job.d or
+         nil
 end

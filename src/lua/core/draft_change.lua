@@ -210,5 +210,16 @@ function L.unless_foreign(fn, ...)
   return ok and reply or nil
 end
 
+-- -> whether fn(...) was done; false, and nothing is changed, if it met a key of a foreign type or
+-- the caller lacks a right. For what must not keep a job from ending. Other errors are raised.
+function L.unless_hindered(fn, ...)
+  local ok, why = L.try(fn, ...)
+  local text = not ok and type(why) == 'table' and why.elater or ''
+  if not ok and not string.find(text, '^ELATER_TYPE ') and not string.find(text, '^NOPERM ') then
+    error(why, 0)
+  end
+  return ok
+end
+
 draft.remember, draft.touch, draft.put = remember, touch, put
 draft.replace, draft.remove = replace, remove

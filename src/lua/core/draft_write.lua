@@ -256,8 +256,9 @@ local function follow()
       redis.pcall('PEXPIREAT', e.key, L.int(e.expire))
     end
   end
+  -- It may be large: UNLINK frees it in the background.
   for key in pairs(draft.gone) do
-    redis.pcall('DEL', key)
+    redis.pcall('UNLINK', key)
   end
   for name, n in pairs(draft.counts) do
     if name ~= 'R' then

@@ -5,9 +5,11 @@
 -- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms,
 -- k keep ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when the unique key
 -- stays taken, ms; o: it waits for the end of its predecessor under its unique key (unique.lua);
--- n, d, p, m: what its end causes, and what caused it (chain.lua).
+-- n, d, p, m: what its end causes, and what caused it (chain.lua); b, B: the batch that it is a
+-- member of, and the one whose callback it is (batch/members.lua).
 -- Names are short because a million of them wait in memory.
-local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o', 'n', 'd', 'p', 'm'}
+local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o', 'n', 'd', 'p', 'm',
+               'b', 'B'}
 
 -- -> the header of a job, with its LF.
 function L.header(job)
@@ -236,6 +238,7 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   db('HDEL', R .. ':cancel', id)
   db('HDEL', R .. ':progress', id)
   L.end_unique(R, id, job)
+  L.end_member(R, job and job.b, id, 'dead', now_ms)
   L.count(R, 'dead', queue, 1)
   L.announce(R, id, outcome)
   if L.events then
@@ -263,6 +266,8 @@ function L.finish(R, job, id, outcome, now_ms, keep)
     L.event_end(id, job and job.queue or '-', outcome)
   end
   L.end_unique(R, id, job)
+  L.end_member(R, job and job.b, id,
+               string.find(outcome, '^done ') and 'done' or 'cancelled', now_ms)
   if keep > 0 then
     db('ZADD', R .. ':done:' .. job.queue, L.int(now_ms + keep), id)
     db('SADD', R .. ':names', job.queue)
@@ -293,15 +298,15 @@ end
 
 -- A running job whose record is missing or corrupt cannot run again. It is buried with what is left
 -- of it as its payload, in the queue that its record names or else in `queue`. Without either it is
--- forgotten.
+-- forgotten. What it holds names its batch.
 function L.bury_broken(R, id, record, queue, now_ms)
   queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]') or queue
+  db('ZREM', R .. ':running', id)
+  L.end_member(R, L.batch_of(db('HGET', R .. ':holds', id)), id, 'dead', now_ms)
   if queue == nil or #queue > 64 then
-    db('ZREM', R .. ':running', id)
     L.forget(R, {id})
     return
   end
-  db('ZREM', R .. ':running', id)
   db('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
   local why = record and L.CORRUPT or 'its record is missing'
   L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, why, ''), now_ms)

@@ -7,14 +7,12 @@
 -- queue ({key} in NAME is the job's key); unique KEY; unique_mode drop|replace|move (drop);
 -- unique_for D (the key stays taken for D from now, even when the job has ended); then QUEUE, up to
 -- 8 times: where the job goes on when it is done; on_dead QUEUE: where a job tells of its death
--- (core/chain.lua). This version refuses batch by name.
+-- (core/chain.lua); batch NAME: the open batch that it joins (batch/members.lua).
 --
 -- status: added | repeated; with unique also dropped | replaced | moved: id is that of the job that
 -- has the key.
--- Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE NOTYET GATE LIMIT.
+-- Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE GATE LIMIT BATCH NOBATCH.
 -- Cost: O(log n) in the waiting jobs of the queue. Not allow-oom: a full Redis refuses new jobs.
-
-local NOT_YET = {batch = 'batches'}
 
 -- -> the number; refuses what is not a whole number from min to max
 local function whole_option(name, value, min, max)
@@ -59,6 +57,7 @@ local OPTIONS = {
   unique_for = function(job, v, now) job.f = now + L.positive('unique_for', v) end,
   ['then'] = function(job, v) L.add_then(job, v) end,
   on_dead = function(job, v) job.d = L.check_queue(v) end,
+  batch = function(job, v) job.b = L.check_batch_name(v) end,
 }
 
 local REPEATS = {['then'] = true} -- options that may be given more than once
@@ -97,10 +96,13 @@ function L.check_gates(R, job, of_queue)
   if of_queue or job.l or job.s or job.r then
     fill_gates(R, job, of_queue)
   end
-  if not job.u and (job.mode or job.f) then
+  if job.u and job.b then
+    L.fail('ELATER_OPTION', 'unique and batch do not go together: a job that is dropped,' ..
+           ' replaced or moved has no end of its own')
+  elseif not job.u and (job.mode or job.f) then
     L.fail('ELATER_OPTION', 'unique_mode and unique_for belong to unique')
   end
-  if job.n or job.d or job.p or job.m then
+  if job.n or job.d or job.p or job.m or job.b then
     L.check_chain(R, job)
   end
 end
@@ -117,9 +119,6 @@ end
 -- Read one option into job; refuse an unknown option and one that is given twice.
 function L.option(job, seen, name, value, now_ms)
   local lower = string.lower(name)
-  if NOT_YET[lower] then
-    L.fail('ELATER_NOTYET', lower .. ': ' .. NOT_YET[lower] .. ' are not in this version')
-  end
   if not OPTIONS[lower] then
     L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(name) ..
            ' (the payload comes last, after the options)')
@@ -135,7 +134,7 @@ function L.option(job, seen, name, value, now_ms)
 end
 
 function L.is_option(name)
-  return OPTIONS[string.lower(name)] ~= nil or NOT_YET[string.lower(name)] ~= nil
+  return OPTIONS[string.lower(name)] ~= nil
 end
 
 -- Refuse a payload that is larger than its queue takes. No limit is below L.LEAST_LIMIT, so a
@@ -215,17 +214,23 @@ local function put_new(R, job, payload, now_us)
   L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
   L.is_new(L.waiting_key(R, job, L.NEW), 'zset', id)
   L.enqueue(R, id, job, L.NEW, job.due, true)
+  if job.b then
+    L.join(R, job.b, id)
+  end
   if L.events then
     L.event('added', id, job.queue, job.due)
   end
   return id
 end
 
--- Add a job with a token, a unique key or a priority other than 5: through the draft.
+-- Add a job with a token, a unique key, a batch or a priority other than 5: through the draft.
 local function add_with_options(R, job, payload, now_us)
   local reply, print = L.repeated(R, job, payload)
   if reply then
     return reply
+  end
+  if job.b then
+    L.check_join(R, job.b, 1, job.inside)
   end
   reply = job.u and L.add_unique(R, job, payload)
   if not reply then
@@ -251,7 +256,7 @@ end
 
 -- The same, for a call that does nothing else.
 function L.add_one(R, job, payload, now_us)
-  if job.token or job.u or job.priority ~= 5 then
+  if job.token or job.u or job.b or job.priority ~= 5 then
     return L.add_in_draft(R, job, payload, now_us)
   elseif #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)

@@ -53,6 +53,9 @@ local function put_jobs(R, job, args, i, n, first)
     L.put_record(R, id, is_big and big or small .. payload, is_big and payload)
     L.is_new(key, 'zset', id)
     db('ZADD', key, job.due, id)
+    if job.b then
+      L.join(R, job.b, id)
+    end
     replies[k] = {id, 'added', job.due}
     if L.events then
       L.event('added', id, queue, job.due)
@@ -71,5 +74,8 @@ L.register('later_add_many', {}, function(R, args)
   local n = check_payloads(R, queue, args, i)
   L.check_names(R, queue)
   L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', queue)))
+  if job.b then
+    L.check_join(R, job.b, n)
+  end
   return put_jobs(R, job, args, i, n, L.tick(R, now_us, n))
 end)

@@ -8,6 +8,32 @@
 -- The outcome `cancelled` is kept as long as the job's own `keep` says.
 -- Errors: ELATER_ARGS OPTION NOJOB STATE TYPE. Cost: O(log n).
 
+-- Flag a running job: its worker ends it.
+local function flag(R, id, job, tries, now_ms)
+  db('HSET', R .. ':cancel', id, L.int(now_ms))
+  L.wake(R, '!cancel')
+  if L.events then
+    L.event('cancelling', id, job.queue, nil, tries.starts)
+  end
+end
+
+-- Cancel a live job. state, job, tries: as L.find tells them -> 'cancelled' | 'cancelling'
+function L.cancel(book, id, state, job, tries)
+  local R, now_ms = book.R, book.now_ms
+  if state == 'running' then
+    flag(R, id, job, tries, now_ms)
+    return 'cancelling'
+  elseif state == 'parked' then
+    L.unpark(book, job.queue, id)
+  end
+  db('ZREM', L.waiting_key(R, job, tries), id)
+  L.finish(R, job, id,
+           L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
+           tonumber(job.k or '0'))
+  L.count(R, 'cancelled', job.queue, 1)
+  return 'cancelled'
+end
+
 L.register('later_cancel', {'allow-oom'}, function(R, args)
   local id = L.check_id(R, args[1])
   if args[2] and string.lower(args[2]) ~= 'waiting' then
@@ -19,30 +45,13 @@ L.register('later_cancel', {'allow-oom'}, function(R, args)
     return 'freed'
   end
   local state, job, tries = L.find(R, id)
-  if state == 'running' then
-    if args[2] then
-      L.fail('ELATER_STATE', 'job ' .. id .. ' is running')
-    end
-    db('HSET', R .. ':cancel', id, L.int(L.ms(L.now_us())))
-    L.wake(R, '!cancel')
-    if L.events then
-      L.event('cancelling', id, job.queue, nil, tries.starts)
-    end
-    return 'cancelling'
-  end
-  if state ~= 'waiting' and state ~= 'parked' then
+  if not L.is_live(state) then
     L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ' already')
+  elseif state == 'running' and args[2] then
+    L.fail('ELATER_STATE', 'job ' .. id .. ' is running')
   end
-  local now_ms = L.ms(L.now_us())
   local book = L.book(R, L.now_us())
-  if state == 'parked' then
-    L.unpark(book, job.queue, id)
-  end
-  db('ZREM', L.waiting_key(R, job, tries), id)
-  L.finish(R, job, id,
-           L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
-           tonumber(job.k or '0'))
-  L.count(R, 'cancelled', job.queue, 1)
+  local answer = L.cancel(book, id, state, job, tries)
   L.hand_on(book)
-  return 'cancelled'
+  return answer
 end)

@@ -20,6 +20,7 @@ L.register('later_retry', {'allow-oom'}, function(R, args)
   db('ZREM', R .. ':dead:' .. job.queue, id)
   db('HSET', R .. ':tries', id, L.tries_text(tries, due))
   L.enqueue(R, id, job, tries, due)
+  L.revive_member(R, job.b, id)
   if L.events then
     L.event('retried', id, job.queue, due, tries.starts)
   end

@@ -12,6 +12,7 @@
 --   workers tries errors failures results cancel progress   see v1/audit_beside.lua
 --   queue    see v1/audit_queues.lua
 --   parked holds gates   see v1/audit_gates.lua
+--   batches members      see v1/audit_batches.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/troubleshooting.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
@@ -528,6 +529,10 @@ local function audit(ctx, phase, cursor, count, names)
     return L.audit_spots(ctx, cursor, count)
   elseif phase == 'holds' then
     return L.audit_holds(ctx, cursor, count)
+  elseif phase == 'batches' then
+    return L.audit_batches(ctx, cursor, count)
+  elseif phase == 'members' then
+    return L.audit_members(ctx, cursor, count, names)
   elseif SIDES[phase] then
     return L.audit_side(ctx, cursor, count, phase)
   end

@@ -1,5 +1,6 @@
 -- later_v1_health R GRACE_MS
---   -> [now_ms, [worker...], [late queue...], notes, names, names_max, [broken queue...]]
+--   -> [now_ms, [worker...], [late queue...], notes, names, names_max, [broken queue...],
+--       [unsealed batch...], [open batches, ended batches]]
 --
 -- The facts that `later health` judges. worker: [epoch, counter, held, host, pid, beat_ms, places,
 -- unsent, refused, skew_ms, quiet]; '' where the worker has not said. beat_ms: when Redis last took
@@ -12,6 +13,7 @@
 -- broken queue: [name, due_ms, epoch, why]. It is due and not paused as a late one, no worker has
 -- room for it, and this worker said that it cannot run its jobs (L.defect_in); or all workers that
 -- serve it are quiet.
+-- unsealed batch: [name, touched_ms], see L.unsealed_batches.
 -- notes: as in later_stats, of the last ten minutes. names: how many queues have a name; from
 -- names_max on a new queue that nobody serves is refused. no-writes.
 -- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue has a limit in a
@@ -97,5 +99,6 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
     end
   end
   return {now_ms, out, late, fresh_notes(R, now_ms), redis.call('SCARD', R .. ':names'),
-          L.MAX_QUEUES, broken}
+          L.MAX_QUEUES, broken, L.unsealed_batches(R, now_ms),
+          {redis.call('ZCARD', R .. ':batch:open'), redis.call('ZCARD', R .. ':batch:ended')}}
 end)

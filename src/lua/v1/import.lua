@@ -2,11 +2,11 @@
 --
 -- Jobs with options of their own, in one call; all or nothing. Names: those of later_add, without
 -- in, at and unique_for, but with due MS, which unlike `at` may be past, unique_until MS, then (all
--- queues at once, with commas between them), parent ID and reason TEXT (as later_show has them). 1
--- to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key goes alone; a job
--- with a larger payload may go alone. status: of one job that of later_add, of more `added`. With
--- the token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with
--- this payload.
+-- queues at once, with commas between them), parent ID and reason TEXT (as later_show has them),
+-- callback NAME,TOTAL,DONE,DEAD,CANCELLED. 1 to 1000 jobs, payloads of 16 MiB together. A job with
+-- a token or a unique key goes alone; a job with a larger payload may go alone. status: of one job
+-- that of later_add, of more `added`. With the token import:ID also `repeated`, when the job ID is
+-- waiting, parked or running in QUEUE with this payload.
 -- dead OUTCOME (as R:errors has it; goes alone): the job is dead, not waiting. It takes no unique
 -- key, is not counted as one that died, and makes no room for itself. tries "STARTS ATTEMPTS
 -- CRASHES" goes with it. With the token import:ID also `repeated`, when the job ID is dead.
@@ -30,7 +30,8 @@ end
 
 -- The names that L.header gives these options. They are put into job.fields as they are read. Gates
 -- are left out: {key} may have to be filled in first, and few jobs have gates.
-local LETTERS = {attempts = 'a', timeout = 't', expire = 'x', keep = 'k', key = 'K', trace = 'T'}
+local LETTERS = {attempts = 'a', timeout = 't', expire = 'x', keep = 'k', key = 'K', trace = 'T',
+                 batch = 'b'}
 
 local function put_field(job, letter)
   local value = job[letter]
@@ -65,6 +66,16 @@ end
 
 function KEPT.reason(job, value)
   job.m = L.encode_reason(value)
+end
+
+-- What a callback is told of its batch.
+function KEPT.callback(job, value)
+  local name = string.match(value, '^([^,]+),%d+,%d+,%d+,%d+$')
+  if not name then
+    L.fail('ELATER_OPTION', 'callback ' .. L.quote(value) .. ' is no name and four numbers')
+  end
+  L.check_batch_name(name)
+  job.B = value
 end
 
 -- A job that died after now would be kept longer than others.
@@ -139,6 +150,10 @@ local function add_dead(R, job, payload, now_us)
   db('ZADD', R .. ':dead:' .. job.queue, L.int(job.died_ms), id)
   db('HSET', R .. ':errors', id, job.dead)
   db('HSET', R .. ':tries', id, L.tries_text(job.tries or L.tries(nil), job.due))
+  if job.b then
+    L.join(R, job.b, id)
+    L.end_member(R, job.b, id, 'dead', L.ms(now_us))
+  end
   L.put_token(R, job, {id, 'added', job.due}, print, now_us)
   if L.events then
     L.event_end(id, job.queue, job.dead)
@@ -161,6 +176,9 @@ function L.write_many(R, queue, jobs, payloads, now_us)
       L.mark_set(R, queue, L.int(job.priority))
     end
     earliest = math.min(earliest, job.due)
+    if job.b then
+      L.join(R, job.b, id)
+    end
     if L.events then
       L.event('added', id, queue, job.due)
     end
@@ -181,6 +199,9 @@ local function read_jobs(R, args, queue, now_ms, jobs, payloads)
       L.check_payload(R, queue, payload)
     end
     L.check_gates(R, job, of_queue)
+    if job.b then
+      L.check_join(R, job.b, 1)
+    end
     n, at, bytes = n + 1, at + 1, bytes + #payload
     jobs[n], payloads[n] = job, payload
   end

@@ -11,7 +11,8 @@
 local KEPT_MOST, WAITING_MOST, PARKED_MOST = 200, 100, 40
 local BYTES = 1048576
 
--- These jobs will never run: announce their ends, free their unique keys, forget them.
+-- These jobs will never run: announce their ends, free their unique keys, tell their batches,
+-- forget them.
 local function drop(R, queue, ids, records, now_ms)
   local is_awaited = db('EXISTS', R .. ':await') == 1
   for i, id in ipairs(ids) do
@@ -19,8 +20,10 @@ local function drop(R, queue, ids, records, now_ms)
       L.announce(R, id, L.outcome('cancelled', 0, now_ms, 0, 'purged', ''))
     end
     -- A search in the header is cheaper than to parse each one.
-    if string.find(string.sub(records[i], 1, L.HEADER_MAX), ' u=', 1, true) then
-      L.end_unique(R, id, L.parse(records[i]))
+    if string.find(string.sub(records[i], 1, L.HEADER_MAX), ' [ub]=') then
+      local job = L.parse(records[i])
+      L.end_unique(R, id, job)
+      L.end_member(R, job and job.b, id, 'cancelled', now_ms)
     end
   end
   L.forget(R, ids)

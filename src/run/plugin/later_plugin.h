@@ -66,6 +66,10 @@ struct later_job {
     /* Since version 1.1. The job that caused this one (`then`, `on_dead`), and why that one died;
      * "" without one. */
     const char *parent, *reason;
+    /* The batch that it is a member or a callback of; "" without one. A callback is told how many
+     * members the batch had when it was added; they are 0 for others. */
+    const char *batch;
+    int64_t batch_total, batch_done, batch_dead, batch_cancelled;
 };
 
 /* What run may ask of the daemon, only from the thread that was called. Texts are copied. */

@@ -5,14 +5,16 @@ local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash'
   results = 'hash',
   heads = 'zset', names = 'set', prio = 'hash', paused = 'hash', clock = 'string', config = 'hash', stats = 'hash',
   cancel = 'hash', progress = 'hash', await = 'hash', notes = 'hash', unserved = 'hash', limits = 'hash',
-  queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash'}
+  queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash', batches = 'hash'}
 
 local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zset'}, {'done:', 'zset'}, {'big:', 'string'},
   {'worker:', 'hash'}, {'token:', 'string'}, {'lock:', 'hash'}, {'sem:', 'zset'}, {'rate:sliding:', 'zset'},
   {'rate:gcra:', 'string'}, {'rate:fixed:', 'string'}, {'wait:', 'zset'}, {'line:', 'zset'}, {'parked:', 'zset'},
-  {'rate:granted:', 'set'}, {'granted:', 'zset'}, {'aside:', 'set'}, {'uniq:', 'string'}}
+  {'rate:granted:', 'set'}, {'granted:', 'zset'}, {'aside:', 'set'}, {'uniq:', 'string'},
+  {'members:', 'zset'}, {'batch:', 'zset'}}
 
-local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds'}
+local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
+                'batches'}
 local GATES = {'lock:', 'sem:', 'rate:granted:', 'wait:', 'granted:'}
 
 local function type_of(rest)
@@ -66,7 +68,7 @@ end
 -- -> "kind name" -> text of each finding; repairs: repair what can be repaired
 function nth.fsck(repairs)
   local how = repairs and 'later_v1_repair' or 'later_v1_audit'
-  local found, names, bigs, gates, sets, queues = {}, {}, {}, {}, {}, {}
+  local found, names, bigs, gates, sets, queues, members = {}, {}, {}, {}, {}, {}, {}
   for _, key in ipairs(sorted(nth.content_keys())) do
     local rest = string.sub(key, #nth.ROOT + 2)
     local kind = type_of(rest)
@@ -79,6 +81,9 @@ function nth.fsck(repairs)
       if queue_of(rest) then
         sets[rest], queues[queue_of(rest)] = true, true
       end
+      if string.sub(rest, 1, 8) == 'members:' then
+        members[#members + 1] = rest
+      end
       if is_gate(rest) then
         gates[#gates + 1] = rest
       end
@@ -90,6 +95,9 @@ function nth.fsck(repairs)
   end
   for _, what in ipairs(PHASES) do
     phase(found, how, what, '', '200')
+  end
+  for _, name in ipairs(members) do
+    phase(found, how, 'members', '', '200', name)
   end
   phase(found, how, 'gates', '', '200', unpack(gates))
   phase(found, how, 'queue', '', '200', unpack(sorted(queues)))

@@ -348,6 +348,43 @@ function nth.stages.chains(m)
   nth.pass(10)
 end
 
+-- Batches with members in every state, and a worker that died with some. `last` has one live member.
+function nth.stages.batches(m)
+  workers(m)
+  m.fate.cb = 'any' -- the callbacks: fsck knows if one is missing
+  nth.must('later_batch', 'b', 'then', 'sms', 'finally', 'sms', 'on_dead', 'keyed', 'cb|')
+  nth.must('later_batch', 'last', 'then', 'sms', 'finally', 'sms', 'on_dead', 'keyed', 'cb|')
+  nth.must('later_batch', 'open', 'finally', 'sms', 'cb|')
+  running(m, 'W1', 'plain', 'mail')
+  running(m, 'W1', 'one', 'mail', 'batch', 'b')
+  running(m, 'W1', 'two', 'mail', 'batch', 'b', 'then', 'sms')
+  running(m, 'W1', 'fails', 'mail', 'batch', 'b')
+  running(m, 'W1', 'fails2', 'mail', 'batch', 'b', 'on_dead', 'keyed')
+  running(m, 'W1', 'lock', 'gate', 'batch', 'b', 'lock', 'door')
+  running(m, 'W1', 'last', 'mail', 'batch', 'last')
+  running(m, 'W1', 'stop', 'mail', 'batch', 'b', 'then', 'sms')
+  nth.must('later_cancel', m.name.stop)
+  m.fate.stop = 'any'
+  running(m, 'W1', 'dead', 'aside', 'batch', 'b')
+  settle(m, 'W1', 'dead', 'dead', 100)
+  nth.worker(m, 'V')
+  running(m, 'V', 'vback', 'mail', 'batch', 'b')
+  running(m, 'V', 'vdies', 'mail', 'batch', 'b')
+  nth.redis('HSET', 'tries', m.name.vdies, '1 1 4 ' .. string.format('%.0f', nth.now_ms()))
+  m.fate.vdies = 'dead'
+  m.victims = {m.name.V}
+  table.remove(m.live)
+  nth.add(m, 'door1', 'gate', 'batch', 'b', 'lock', 'door')
+  claim(m, 'W1', 'gate')
+  nth.add(m, 'wait', 'mail', 'batch', 'b', 'then', 'sms')
+  nth.add(m, 'wait2', 'aside', 'batch', 'open')
+  nth.add(m, 'late', 'mail', 'batch', 'b', 'expire', '1ms', 'priority', '3')
+  m.fate.late = 'dead'
+  nth.must('later_batch_seal', 'b')
+  nth.must('later_batch_seal', 'last')
+  nth.pass(10)
+end
+
 -- A cancel entry of a job that has ended; a step removes it.
 function nth.stages.flag(m)
   nth.stages.empty(m)

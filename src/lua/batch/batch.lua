@@ -1,0 +1,150 @@
+-- Batches: jobs that are counted together. Other jobs are added when all of them have ended.
+--
+--   R:batches         HASH  name -> its definition: a header, LF, the payload of its callbacks
+--   R:batch:open      ZSET  name -> when a job was last known to join, ms; sealed: L.LATEST
+--   R:batch:ended     ZSET  name -> when it is forgotten, ms
+--   R:members:<name>  ZSET  id -> 0 live, 1 done, 2 dead, 3 cancelled (members.lua)
+--
+-- The header: <name>=<value>, with spaces between them, in the order of FIELDS. then, finally,
+-- on_dead: queues that get a callback; fired: which of the three have, with commas between them;
+-- dead: the member that died first; the others are times in ms. cancelled: when later_batch_cancel
+-- sealed it. Nothing is counted here: a count is a ZCOUNT of the members, so an end that is applied
+-- twice changes nothing.
+--
+-- A batch is open until it is sealed; sealed until none of its members is live; then ended, until a
+-- dead member is tried again.
+
+local FIELDS = {'created_ms', 'keep_ms', 'then', 'finally', 'on_dead', 'sealed_ms', 'cancelled_ms',
+                'ended_ms', 'fired', 'dead'}
+local NUMBERS = {created_ms = true, keep_ms = true, sealed_ms = true, cancelled_ms = true,
+                 ended_ms = true}
+
+local OPEN_MAX = 10000
+local NAME_MAX = 128
+local UNSEALED_MS = 600000  -- an open batch that nobody touched for so long is told by health
+local LOST_MS = 604800000   -- and for so long, is forgotten
+local TOLD, TIDIED = 20, 16
+
+-- -> the name; fails with ELATER_BATCH if it is none
+function L.check_batch_name(name)
+  if not name or #name > NAME_MAX or not string.find(name, '^%w[%w_.:-]*$') then
+    L.fail('ELATER_BATCH', L.quote(name or '') ..
+           ' is no name of a batch (letters, digits and _ . : -, at most ' .. L.int(NAME_MAX) ..
+           ', a letter or digit first)')
+  end
+  return name
+end
+
+-- -> the batch: its fields, name and payload; nil: there is none
+function L.batch(R, name)
+  local text = db('HGET', R .. ':batches', name)
+  local lf = text and string.find(text, '\n', 1, true)
+  if not lf then
+    return nil
+  end
+  local batch = {name = name, payload = string.sub(text, lf + 1), fired = ''}
+  for field, value in string.gmatch(string.sub(text, 1, lf - 1), '([%l_]+)=(%S+)') do
+    batch[field] = NUMBERS[field] and L.whole(value) or value
+  end
+  return batch
+end
+
+function L.need_batch(R, name)
+  local batch = L.batch(R, L.check_batch_name(name))
+  if not batch then
+    L.fail('ELATER_NOBATCH', 'there is no batch ' .. L.quote(name) .. ': later_batch opens it')
+  end
+  return batch
+end
+
+function L.batch_state(batch)
+  return batch.ended_ms and 'ended' or batch.cancelled_ms and 'cancelled' or
+         batch.sealed_ms and 'sealed' or 'open'
+end
+
+-- Write a batch that was changed. It is in one of the two sets, by its state.
+function L.put_batch(R, batch)
+  local words = {}
+  for _, field in ipairs(FIELDS) do
+    local value = batch[field]
+    if value and value ~= '' then
+      words[#words + 1] = field .. '=' .. (NUMBERS[field] and L.int(value) or value)
+    end
+  end
+  db('HSET', R .. ':batches', batch.name, table.concat(words, ' ') .. '\n' .. batch.payload)
+  if batch.ended_ms then
+    db('ZREM', R .. ':batch:open', batch.name)
+    db('ZADD', R .. ':batch:ended', L.int(batch.ended_ms + batch.keep_ms), batch.name)
+  else
+    db('ZREM', R .. ':batch:ended', batch.name)
+    db('ZADD', R .. ':batch:open', L.int(batch.sealed_ms and L.LATEST or batch.created_ms),
+       batch.name)
+  end
+end
+
+-- Refuse a new batch where too many are open.
+function L.check_batch_room(R)
+  if db('ZCARD', R .. ':batch:open') >= OPEN_MAX then
+    L.fail('ELATER_FULL', 'there are ' .. L.int(OPEN_MAX) .. ' open batches already')
+  end
+end
+
+-- Forget a batch and who its members are. Their jobs stay.
+function L.forget_batch(R, name)
+  db('HDEL', R .. ':batches', name)
+  db('ZREM', R .. ':batch:open', name)
+  db('ZREM', R .. ':batch:ended', name)
+  L.drop_key(R .. ':members:' .. name)
+end
+
+-- Forget up to n batches whose time is over.
+function L.trim_batches(R, now_ms, n)
+  local key = R .. ':batch:ended'
+  for _, name in ipairs(db('ZRANGEBYSCORE', key, '-inf', L.int(now_ms), 'LIMIT', 0, n)) do
+    L.forget_batch(R, name)
+  end
+end
+
+-- -> when a job joined last, ms, or it was opened: ids tell when they were made, and those of one
+-- state are sorted.
+function L.touched_ms(R, batch)
+  local key, last, before = R .. ':members:' .. batch.name, batch.created_ms, 0
+  for state = 0, 3 do
+    local n = redis.call('ZCOUNT', key, '-inf', state)
+    if n > before then
+      last = math.max(last, L.made_ms(redis.call('ZRANGE', key, n - 1, n - 1)[1]))
+    end
+    before = n
+  end
+  return last
+end
+
+-- -> {name, touched_ms}* of open batches that nobody has touched for a while, at most TOLD of them
+function L.unsealed_batches(R, now_ms)
+  local before, out = now_ms - UNSEALED_MS, {}
+  local names = redis.call('ZRANGEBYSCORE', R .. ':batch:open', '-inf', L.int(before),
+                           'LIMIT', 0, 5 * TOLD)
+  for _, name in ipairs(names) do
+    local batch = L.batch(R, name)
+    local touched = batch and L.touched_ms(R, batch)
+    if touched and touched <= before and #out < TOLD then
+      out[#out + 1] = {name, touched}
+    end
+  end
+  return out
+end
+
+-- Forget batches whose time is over, and open ones that nobody has touched for a week.
+function L.tidy_batches(R, now_ms)
+  local key, before = R .. ':batch:open', now_ms - LOST_MS
+  L.trim_batches(R, now_ms, TIDIED)
+  for _, name in ipairs(db('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, TIDIED)) do
+    local batch = L.batch(R, name)
+    local touched = batch and L.touched_ms(R, batch) or 0
+    if touched < before then
+      L.forget_batch(R, name)
+    else
+      db('ZADD', key, L.int(touched), name)
+    end
+  end
+end

@@ -1,0 +1,158 @@
+-- Who belongs to a batch (batch.lua), and what the end of a member causes.
+--
+-- A job names its batch in its record (b). A member that runs has the line `then NAME` in R:holds,
+-- as a job of a chain has `then` (core/chain.lua), so the call that ends it reads its record.
+-- A callback names the batch that it tells of, and its counts (B).
+
+local LIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3
+local STATES = {live = LIVE, done = DONE, dead = DEAD, cancelled = CANCELLED}
+local MEMBERS_MAX = 1000000
+
+L.MEMBER_STATES = STATES
+
+local function members_key(R, name)
+  return R .. ':members:' .. name
+end
+
+-- ---- joining
+
+-- May n new jobs join this batch? inside: the batch of the job that adds them, nil: none does.
+function L.check_join(R, name, n, inside)
+  local batch = L.need_batch(R, name)
+  if batch.cancelled_ms then
+    L.fail('ELATER_BATCH', 'batch ' .. L.quote(name) .. ' is cancelled: nothing joins it any more')
+  elseif batch.sealed_ms and inside ~= name then
+    L.fail('ELATER_BATCH', 'batch ' .. L.quote(name) .. ' is sealed: only its members add to it')
+  elseif db('ZCARD', members_key(R, name)) + n > MEMBERS_MAX then
+    L.fail('ELATER_FULL', 'batch ' .. L.quote(name) .. ' has more than ' .. L.int(MEMBERS_MAX) ..
+           ' members')
+  end
+end
+
+function L.is_batch_cancelled(R, name)
+  local batch = L.batch(R, name)
+  return batch ~= nil and batch.cancelled_ms ~= nil
+end
+
+-- A new job joins the batch of its record, if that is still there.
+function L.join(R, name, id)
+  if db('HEXISTS', R .. ':batches', name) == 1 then
+    L.is_new(members_key(R, name), 'zset', id)
+    db('ZADD', members_key(R, name), LIVE, id)
+  end
+end
+
+-- ---- callbacks
+
+-- -> {total, done, dead, cancelled, live} of a batch
+function L.batch_counts(R, name)
+  local key, counts = members_key(R, name), {total = 0}
+  for state, score in pairs(STATES) do
+    counts[state] = db('ZCOUNT', key, score, score)
+    counts.total = counts.total + counts[state]
+  end
+  return counts
+end
+
+local function has_fired(batch, what)
+  return string.find(',' .. batch.fired .. ',', ',' .. what .. ',', 1, true) ~= nil
+end
+
+-- Add the callback `what` of a batch, once. What hinders it must not keep a member from ending:
+-- then later_batch_seal adds it, when it is called again.
+local function fire(R, batch, what, now_ms)
+  local queue = batch[what]
+  if not queue or has_fired(batch, what) then
+    return
+  end
+  local n = L.batch_counts(R, batch.name)
+  local told = batch.name .. ',' .. L.int(n.total) .. ',' .. L.int(n.done) .. ',' ..
+               L.int(n.dead) .. ',' .. L.int(n.cancelled)
+  local fields = {queue = queue, priority = 5, has_options = true, B = told}
+  if L.unless_hindered(L.add_due_now, R, fields, batch.payload, now_ms) then
+    batch.fired = (batch.fired ~= '' and batch.fired .. ',' or '') .. what
+  end
+end
+
+-- Add the callbacks of a sealed batch that has no live member. -> whether it has ended
+local function end_batch(R, batch, now_ms)
+  local key = members_key(R, batch.name)
+  if not batch.sealed_ms or db('ZCOUNT', key, LIVE, LIVE) > 0 then
+    return false
+  end
+  fire(R, batch, 'finally', now_ms)
+  if db('ZCOUNT', key, DEAD, CANCELLED) == 0 then
+    fire(R, batch, 'then', now_ms)
+  end
+  if not batch.ended_ms then
+    batch.ended_ms = now_ms
+    L.say(R .. ':ended:batch:' .. batch.name, L.batch_state(batch))
+    if L.events then
+      L.event('batch-ended', '-', '-', nil, nil, nil, nil, batch.name)
+    end
+    L.trim_batches(R, now_ms, 2)
+  end
+  return true
+end
+
+-- Has a sealed batch no live member, and yet not ended with all its callbacks?
+function L.lacks_callbacks(R, batch)
+  local n = L.batch_counts(R, batch.name)
+  local is_whole = batch.ended_ms and (not batch.finally or has_fired(batch, 'finally')) and
+                   (not batch['then'] or n.done < n.total or has_fired(batch, 'then'))
+  return n.live == 0 and not is_whole
+end
+
+-- A member has ended, or a batch was sealed: do what is to be done about it.
+local function after_end(R, batch, state, id, now_ms)
+  local died = state == DEAD and not batch.dead
+  if died then
+    batch.dead = id
+    fire(R, batch, 'on_dead', now_ms)
+  end
+  local fired = batch.fired
+  if end_batch(R, batch, now_ms) or died or fired ~= batch.fired then
+    L.put_batch(R, batch)
+  end
+end
+
+-- ---- ends
+
+local function end_one(R, name, id, state, now_ms)
+  local key, batch = members_key(R, name), L.batch(R, name)
+  local was = batch and db('ZSCORE', key, id)
+  if was and was ~= state then
+    db('ZADD', key, state, id)
+    after_end(R, batch, state, id, now_ms)
+  end
+end
+
+-- A job has ended. name: its batch, nil for none; state: done, dead or cancelled
+function L.end_member(R, name, id, state, now_ms)
+  if name then
+    L.unless_hindered(end_one, R, name, id, STATES[state], now_ms)
+  end
+end
+
+-- A dead member is tried again: it is live, and so is its batch.
+function L.revive_member(R, name, id)
+  local batch = name and L.batch(R, name)
+  if not batch or not db('ZSCORE', members_key(R, name), id) then
+    return
+  end
+  db('ZADD', members_key(R, name), LIVE, id)
+  if batch.ended_ms then
+    batch.ended_ms = nil
+    L.put_batch(R, batch)
+  end
+end
+
+-- Seal a batch, which may end it. why: the field that gets the time, beside sealed_ms
+function L.seal(R, batch, now_ms, why)
+  batch.sealed_ms = batch.sealed_ms or now_ms
+  if why then
+    batch[why] = now_ms
+  end
+  end_batch(R, batch, now_ms)
+  L.put_batch(R, batch)
+end

@@ -1,0 +1,76 @@
+-- later_batch R NAME [then Q] [finally Q] [on_dead Q] [keep D] [PAYLOAD] -> [NAME, status]
+--
+-- Open a batch (batch/batch.lua): jobs join it by `batch NAME` until later_batch_seal. Once it is
+-- sealed, `finally` gets a job when all members have ended in whichever way, and `then` when all
+-- are done; `on_dead` gets one at the first death. Each gets it exactly once, with PAYLOAD (at most
+-- 16 KiB). keep: how long the batch can be looked at after its end; 1 day without it.
+-- status: opened | repeated. An open batch of this name with other settings is refused; so is
+-- any other batch of this name, until it is forgotten.
+-- Errors: ELATER_ARGS OPTION QUEUE TIME SIZE FULL BATCH TYPE. Cost: O(log n) in the batches.
+
+local KEEP_MS = 86400000
+
+local CALLBACKS = {['then'] = true, finally = true, on_dead = true}
+local NAMES_MAX = 3
+
+local function read_option(batch, name, value)
+  if batch[name] then
+    L.fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
+  elseif CALLBACKS[name] then
+    batch[name] = L.check_queue(value)
+  elseif name == 'keep' then
+    batch.keep_ms = L.duration(value, 'keep')
+  else
+    L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(name) ..
+           ' (then finally on_dead keep; the payload comes last)')
+  end
+end
+
+local function read_batch(args)
+  local batch, n = {name = L.check_batch_name(args[1]), payload = '', fired = ''}, #args
+  if n % 2 == 0 then
+    batch.payload, n = args[n], n - 1
+  end
+  for i = 2, n, 2 do
+    read_option(batch, string.lower(args[i]), args[i + 1])
+  end
+  if #batch.payload > L.BIG then
+    L.fail('ELATER_SIZE', 'the payload of a batch has ' .. L.int(#batch.payload) ..
+           ' bytes, at most ' .. L.int(L.BIG) .. ' fit')
+  end
+  batch.keep_ms = batch.keep_ms or KEEP_MS
+  return batch
+end
+
+-- The queues of the callbacks get their names when these are added; then it is too late to refuse.
+local function check_names(R, batch)
+  if db('SCARD', R .. ':names') + NAMES_MAX <= L.MAX_QUEUES then
+    return
+  end
+  for what in pairs(CALLBACKS) do
+    if batch[what] then
+      L.check_names(R, batch[what])
+    end
+  end
+end
+
+local function is_same(a, b)
+  return a['then'] == b['then'] and a.finally == b.finally and a.on_dead == b.on_dead and
+         a.keep_ms == b.keep_ms and a.payload == b.payload
+end
+
+L.register('later_batch', {}, function(R, args)
+  local batch = read_batch(args)
+  local here = L.batch(R, batch.name)
+  if here and L.batch_state(here) == 'open' and is_same(here, batch) then
+    return {batch.name, 'repeated'}
+  elseif here then
+    L.fail('ELATER_BATCH', 'batch ' .. L.quote(batch.name) .. ' is there already, ' ..
+           (L.batch_state(here) == 'open' and 'with other settings' or L.batch_state(here)))
+  end
+  L.check_batch_room(R)
+  check_names(R, batch)
+  batch.created_ms = L.ms(L.now_us())
+  L.put_batch(R, batch)
+  return {batch.name, 'opened'}
+end)

@@ -1,0 +1,77 @@
+-- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about batches.
+--   batches   (no name) HSCAN of the definitions
+--   members   NAME: one key members:<name> relative to R
+-- A batch must be readable, be in the one set that its state asks for, and have ended with all its
+-- callbacks if it is sealed and no member is live. A live member must be a job that has not ended.
+
+local UNREADABLE = 'its definition is corrupt'
+
+local function is_listed_right(R, batch)
+  local open = db('ZSCORE', R .. ':batch:open', batch.name)
+  local ended = db('ZSCORE', R .. ':batch:ended', batch.name)
+  return (open ~= false) == not batch.ended_ms and (ended ~= false) == (batch.ended_ms ~= nil)
+end
+
+local function judge_batch(ctx, name)
+  local R, batch = ctx.R, L.batch(ctx.R, name)
+  if not batch or not L.whole(batch.created_ms and L.int(batch.created_ms)) or
+     not L.whole(batch.keep_ms and L.int(batch.keep_ms)) then
+    ctx.tell('broken-batch', name, '', UNREADABLE, function()
+      L.forget_batch(R, name)
+    end)
+  elseif not is_listed_right(R, batch) then
+    ctx.tell('lost-batch', name, '', 'it is not listed as ' .. L.batch_state(batch), function()
+      L.put_batch(R, batch)
+    end)
+  elseif batch.sealed_ms and L.lacks_callbacks(R, batch) then
+    ctx.tell('lost-callback', name, '', 'all its members have ended, and a callback is missing',
+             function()
+      L.seal(R, batch, ctx.now_ms)
+    end)
+  end
+end
+
+-- Phase batches. -> next cursor, how many entries
+function L.audit_batches(ctx, cursor, count)
+  local page = db('HSCAN', ctx.R .. ':batches', cursor, 'COUNT', count)
+  for i = 1, #page[2], 2 do
+    judge_batch(ctx, page[2][i])
+  end
+  return page[1], #page[2] / 2
+end
+
+-- A member that counts as live, and whose job has ended or is gone.
+local function judge_member(ctx, name, id)
+  local state = L.locate(ctx.R, id)
+  if L.is_live(state) then
+    return
+  end
+  local why = state and 'its job is ' .. state or 'its job is gone, maybe cancelled'
+  ctx.tell('lost-member', id, '', 'it counts as live in batch ' .. name .. ', and ' .. why,
+           function()
+    L.end_member(ctx.R, name, id, state or 'cancelled', ctx.now_ms)
+  end)
+end
+
+-- Phase members. -> next cursor, how many entries
+function L.audit_members(ctx, cursor, count, names)
+  local R, name = ctx.R, string.match(names[1] or '', '^members:(.+)$')
+  if #names ~= 1 or not name then
+    L.fail('ELATER_ARGS', 'give the one batch to look at')
+  end
+  local page = ctx.ask('ZSCAN', R .. ':members:' .. name, cursor, 'COUNT', count)
+  if not page then
+    return '0', 0
+  elseif db('HEXISTS', R .. ':batches', name) == 0 then
+    ctx.tell('leftover', name, '', 'members of a batch that is not there', function()
+      L.drop_key(R .. ':members:' .. name)
+    end)
+    return '0', 0
+  end
+  for i = 1, #page[2], 2 do
+    if tonumber(page[2][i + 1]) == 0 then
+      judge_member(ctx, name, page[2][i])
+    end
+  end
+  return page[1], #page[2] / 2
+end
