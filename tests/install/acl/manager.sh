@@ -6,6 +6,16 @@ later add mail --in 1h --unique one --key k plain
 told added
 printf 'a\nb\n' | later add mail --in 1h --from -
 bare FCALL later_v1_known 1 "$R" mail
+# It has a batch of its own, which it cancels.
+later batch add b --finally mail
+seq 150 | later add mail --in 1h --batch b --from -
+later batch seal b
+later batch show b
+later batch ls b
+bare FCALL_RO later_batch_show 1 "$R" b
+bare FCALL_RO later_batch_jobs 1 "$R" b
+later batch cancel b
+later batch wait b --timeout 10s || [ $? -eq 1 ]
 # It sees and changes what waits, by id and by unique key.
 id=$(root_add mail --in 1h --unique two --keep 1h x)
 for job in "$id" mail@two; do

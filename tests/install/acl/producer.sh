@@ -17,6 +17,9 @@ later add mail --in 1h --unique big --unique-mode replace small
 printf 'a\nb\n' | later add mail --from -
 bare -x FCALL later_add 1 "$R" mail in 5m </dev/null
 bare FCALL later_v1_known 1 "$R" mail
+later batch add b --finally mail
+later add mail --in 1h --batch b x
+later batch seal b
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw
 bare PUBLISH "$R:wake" mail
