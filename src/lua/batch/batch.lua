@@ -35,9 +35,7 @@ function L.check_batch_name(name)
   return name
 end
 
--- -> the batch: its fields, name and payload; nil: there is none
-function L.batch(R, name)
-  local text = db('HGET', R .. ':batches', name)
+local function parse(name, text)
   local lf = text and string.find(text, '\n', 1, true)
   if not lf then
     return nil
@@ -49,12 +47,28 @@ function L.batch(R, name)
   return batch
 end
 
-function L.need_batch(R, name)
-  local batch = L.batch(R, L.check_batch_name(name))
-  if not batch then
-    L.fail('ELATER_NOBATCH', 'there is no batch ' .. L.quote(name) .. ': later_batch opens it')
+-- -> the batch: its fields, name and payload; nil: there is none
+function L.batch(R, name)
+  return parse(name, db('HGET', R .. ':batches', name))
+end
+
+-- The definition that was read last: jobs join one batch after the other.
+local known_name, known_text, known
+
+-- -> the batch with this definition, not to be changed
+function L.known_batch(name, text)
+  if name ~= known_name or text ~= known_text then
+    known_name, known_text, known = name, text, parse(name, text)
   end
-  return batch
+  return known
+end
+
+function L.fail_no_batch(name)
+  L.fail('ELATER_NOBATCH', 'there is no batch ' .. L.quote(name) .. ': later_batch opens it')
+end
+
+function L.need_batch(R, name)
+  return L.batch(R, L.check_batch_name(name)) or L.fail_no_batch(name)
 end
 
 function L.batch_state(batch)
@@ -94,7 +108,7 @@ function L.forget_batch(R, name)
   db('HDEL', R .. ':batches', name)
   db('ZREM', R .. ':batch:open', name)
   db('ZREM', R .. ':batch:ended', name)
-  L.drop_key(R .. ':members:' .. name)
+  L.drop_key(R .. ':members:' .. name, 'UNLINK')
 end
 
 -- Forget up to n batches whose time is over.

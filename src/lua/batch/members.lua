@@ -1,7 +1,6 @@
 -- Who belongs to a batch (batch.lua), and what the end of a member causes.
 --
--- A job names its batch in its record (b). A member that runs has the line `then NAME` in R:holds,
--- as a job of a chain has `then` (core/chain.lua), so the call that ends it reads its record.
+-- A job names its batch in its record (b), and while it runs in R:holds (gates/hold.lua).
 -- A callback names the batch that it tells of, and its counts (B).
 
 local LIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3
@@ -16,17 +15,24 @@ end
 
 -- ---- joining
 
--- May n new jobs join this batch? inside: the batch of the job that adds them, nil: none does.
-function L.check_join(R, name, n, inside)
-  local batch = L.need_batch(R, name)
+-- May n new jobs join the batch of this definition? size: how many members it has; inside: the
+-- batch of the job that adds them, nil: none does. Its name was checked.
+function L.check_room(name, text, size, n, inside)
+  local batch = L.known_batch(name, text) or L.fail_no_batch(name)
   if batch.cancelled_ms then
     L.fail('ELATER_BATCH', 'batch ' .. L.quote(name) .. ' is cancelled: nothing joins it any more')
   elseif batch.sealed_ms and inside ~= name then
     L.fail('ELATER_BATCH', 'batch ' .. L.quote(name) .. ' is sealed: only its members add to it')
-  elseif db('ZCARD', members_key(R, name)) + n > MEMBERS_MAX then
+  elseif size + n > MEMBERS_MAX then
     L.fail('ELATER_FULL', 'batch ' .. L.quote(name) .. ' has more than ' .. L.int(MEMBERS_MAX) ..
            ' members')
   end
+end
+
+-- The same, for a call that writes through its draft.
+function L.check_join(R, name, n, inside)
+  L.check_room(name, db('HGET', R .. ':batches', name), db('ZCARD', members_key(R, name)), n,
+               inside)
 end
 
 function L.is_batch_cancelled(R, name)
@@ -103,7 +109,7 @@ function L.lacks_callbacks(R, batch)
   return n.live == 0 and not is_whole
 end
 
--- A member has ended, or a batch was sealed: do what is to be done about it.
+-- Members have ended, `id` the first of them: do what is to be done about it.
 local function after_end(R, batch, state, id, now_ms)
   local died = state == DEAD and not batch.dead
   if died then
@@ -118,19 +124,29 @@ end
 
 -- ---- ends
 
-local function end_one(R, name, id, state, now_ms)
-  local key, batch = members_key(R, name), L.batch(R, name)
-  local was = batch and db('ZSCORE', key, id)
-  if was and was ~= state then
-    db('ZADD', key, state, id)
-    after_end(R, batch, state, id, now_ms)
+local function end_all(R, name, ids, state, now_ms)
+  local key, batch, first = members_key(R, name), L.batch(R, name), nil
+  local scores = batch and db('ZMSCORE', key, unpack(ids)) or {}
+  for i, id in ipairs(ids) do
+    if scores[i] and scores[i] ~= state then
+      db('ZADD', key, state, id)
+      first = first or id
+    end
+  end
+  if first then
+    after_end(R, batch, state, first, now_ms)
   end
 end
 
--- A job has ended. name: its batch, nil for none; state: done, dead or cancelled
+-- These jobs have ended. name: their batch; state: done, dead or cancelled
+function L.end_members(R, name, ids, state, now_ms)
+  L.unless_hindered(end_all, R, name, ids, STATES[state], now_ms)
+end
+
+-- A job has ended. name: its batch, nil for none
 function L.end_member(R, name, id, state, now_ms)
   if name then
-    L.unless_hindered(end_one, R, name, id, STATES[state], now_ms)
+    L.end_members(R, name, {id}, state, now_ms)
   end
 end
 

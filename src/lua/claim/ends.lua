@@ -120,6 +120,22 @@ local function sort_out(jobs, groups, mine, is_watched, followed, other, refused
   return plain
 end
 
+-- Tell the batches of these jobs that they are done.
+local function end_members(R, jobs, now_ms)
+  local names, members = {}, {}
+  for i, id in ipairs(jobs.holds and jobs.ids or {}) do
+    local name = L.batch_of(jobs.holds[i])
+    if name and not members[name] then
+      members[name], names[#names + 1] = {id}, name
+    elseif name then
+      members[name][#members[name] + 1] = id
+    end
+  end
+  for _, name in ipairs(names) do
+    L.end_members(R, name, members[name], 'done', now_ms)
+  end
+end
+
 -- Remove these jobs, {ids, tries, holds}. tries: to take it back
 local function end_plain(R, jobs, ctx)
   local ids, tries = jobs.ids, jobs.tries
@@ -136,6 +152,7 @@ local function end_plain(R, jobs, ctx)
   end)
   L.forget_but_tries(R, ids, true)
   L.free_uniques(R, L.let_go(ctx.book, ids, jobs.holds))
+  end_members(R, jobs, ctx.now_ms)
 end
 
 -- groups: {queue, start (text), n}*; ids: of all groups; other(id, group) ends a job that is

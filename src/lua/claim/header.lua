@@ -2,8 +2,9 @@
 -- of keys, traces and unique keys, which differ from job to job, is a class: it is read once for
 -- all jobs of the class.
 --
--- A class is what L.parse reads of such a header (false: it is no header), and wants: what its
--- gates are made of, a list of {text before the key, text behind it (nil: the gate has no key in
+-- A class is what L.parse reads of such a header (false: it is no header); held: what its jobs hold
+-- in R:holds without gates and a unique key, false for nothing; and wants: what its gates are made
+-- of, a list of {text before the key, text behind it (nil: the gate has no key in
 -- it)}; nil until somebody asks, false where it takes more than that to know them.
 
 local OWN = ' ([KTufpmB])=%S+' -- options whose value is the job's own
@@ -15,11 +16,15 @@ function L.class_of(ctx, record)
     return nil
   end
   local header = string.sub(record, 1, lf)
-  local text = string.gsub(header, OWN, ' %1=0')
-  local class = ctx.classes[text]
+  local class = ctx.classes[header] -- many jobs have the same header
   if class == nil then
-    class = L.parse(text) or false
-    ctx.classes[text] = class
+    local text = string.gsub(header, OWN, ' %1=0')
+    class = ctx.classes[text]
+    if class == nil then
+      class = L.parse(text) or false
+      ctx.classes[text] = class
+    end
+    ctx.classes[header] = class
   end
   return class or nil, header
 end
@@ -71,6 +76,12 @@ end
 
 -- -> text for R:holds, or nil: see L.holding_started
 function L.hold_of(class, header, gates)
+  if class and not gates and not class.u then
+    if class.held == nil then
+      class.held = L.holding_started(nil, class) or false
+    end
+    return class.held or nil
+  end
   local own = {n = class and class.n, b = class and class.b}
   if class and class.u then
     own.queue = class.queue

@@ -58,9 +58,10 @@ local function judge_row(R, b, i, max_payload, ctx)
     b.gates[i], why = L.wanted_gates(job, b.headers[i], ctx.gates[b.queue])
   end
   b.whys[i] = why
-  if why or b.raws[i] or b.gates[i] or job.u or job.n or job.b then
+  if why or b.raws[i] or b.gates[i] or job.u or job.n then
     b.is_special[i] = true
   end
+  b.has_members = b.has_members or job and job.b ~= nil
 end
 
 -- HMGET; through the draft where the call may have changed these jobs.
@@ -74,7 +75,7 @@ end
 -- Read the records and tries of all rows that have an id.
 local function read_rows(R, b)
   b.records, b.tries, b.jobs, b.gates, b.broken = {}, {}, {}, b.gates or {}, {}
-  b.is_special, b.headers = {}, {}
+  b.is_special, b.headers, b.has_members = {}, {}, false
   local ids, n, rows = b.ids, b.n, nil
   if next(b.raws) then
     ids, rows = {}, {}

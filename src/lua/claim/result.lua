@@ -32,6 +32,7 @@ local function apply_broken(R, r, record, tries, now_ms)
     return
   end
   db('ZREM', R .. ':running', r.id)
+  L.end_member(R, L.batch_of(db('HGET', R .. ':holds', r.id)), r.id, 'done', now_ms)
   L.finish(R, nil, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output),
            now_ms, 0)
   L.count(R, 'done', r.queue, 1)

@@ -64,6 +64,21 @@ local function write_starts(R, s, b, ctx)
   end
 end
 
+-- Write to R:holds what the job holds from its start to its end.
+local function hold(R, b, i, s)
+  local id, text = b.ids[i], L.hold_of(b.jobs[i], b.headers[i], b.gates[i])
+  if not text then
+    if b.is_granted then
+      db('HDEL', R .. ':holds', id)
+    end
+  elseif b.is_granted or not b.is_new then
+    db('HSET', R .. ':holds', id, text)
+  else
+    local n = #s.holders + 1
+    s.holders[n], s.holds[2 * n - 1], s.holds[2 * n] = id, id, text
+  end
+end
+
 -- ---- runs: rows side by side that start alike
 
 local NONE = {starts = 0, attempts = 0, crashes = 0}
@@ -87,8 +102,17 @@ local function group_of(b, run, starts, attempts, crashes, ctx)
   return g, L.GROUP_COMMON
 end
 
+-- Rows that belong to a batch have something to hold, and are not special for that.
+local function hold_batches(R, b, run, s)
+  for i = run.from, b.has_members and run.to or 0 do
+    if b.jobs[i] and b.jobs[i].b and not b.is_special[i] then
+      hold(R, b, i, s)
+    end
+  end
+end
+
 -- run: {from, to, tries (text or false), gated, fence (of the first)}
-local function start_run(b, run, s, ctx)
+local function start_run(R, b, run, s, ctx)
   local t = run.tries and L.tries(run.tries) or NONE
   local starts, attempts = t.starts + 1, t.attempts + 1
   local begin = L.int(starts) .. ' ' .. L.int(attempts) .. ' ' .. L.int(t.crashes) .. ' '
@@ -111,6 +135,7 @@ local function start_run(b, run, s, ctx)
   for i = run.from, run.tries and run.to or 0 do
     s.old[#s.old + 1], s.old[#s.old + 2] = ids[i], run.tries
   end
+  hold_batches(R, b, run, s)
   s.n, ctx.next_fence = n, run.fence + 2 * (run.to - run.from + 1)
   if L.events then
     tell_started(b, run, starts, attempts)
@@ -118,21 +143,6 @@ local function start_run(b, run, s, ctx)
 end
 
 -- ---- one row
-
--- Write to R:holds what the job holds from its start to its end.
-local function hold(R, b, i, s)
-  local id, text = b.ids[i], L.hold_of(b.jobs[i], b.headers[i], b.gates[i])
-  if not text then
-    if b.is_granted then
-      db('HDEL', R .. ':holds', id)
-    end
-  elseif b.is_granted or not b.is_new then
-    db('HSET', R .. ':holds', id, text)
-  else
-    local n = #s.holders + 1
-    s.holders[n], s.holds[2 * n - 1], s.holds[2 * n] = id, id, text
-  end
-end
 
 -- Take all gates of the job. -> whether it has them; else it is parked
 local function passes(b, i, fence, book)
@@ -262,13 +272,13 @@ local function end_of_run(b, i, last)
 end
 
 -- Rows from..to start alike: add them to the run, or end it and begin another. -> the run
-local function extend(b, run, from, to, gated, fence, s, ctx)
+local function extend(R, b, run, from, to, gated, fence, s, ctx)
   local tries = b.tries[from]
   if run and run.to == from - 1 and run.gated == gated and run.tries == tries then
     run.to = to
     return run
   elseif run then
-    start_run(b, run, s, ctx)
+    start_run(R, b, run, s, ctx)
   end
   return {from = from, to = to, tries = tries, gated = gated, fence = fence}
 end
@@ -285,10 +295,10 @@ local function handle_rows(R, b, judged, most, number, s, ctx)
       to = end_of_run(b, i, math.min(judged, i + most - ctx.claimed - 1))
     end
     if gated then
-      run = extend(b, run, i, to, gated, fence, s, ctx)
+      run = extend(R, b, run, i, to, gated, fence, s, ctx)
       ctx.claimed = ctx.claimed + to - i + 1
     elseif run then
-      start_run(b, run, s, ctx)
+      start_run(R, b, run, s, ctx)
       run = nil
     end
     if L.events and b.parked > parked then
@@ -297,7 +307,7 @@ local function handle_rows(R, b, judged, most, number, s, ctx)
     i = to + 1
   end
   if run then
-    start_run(b, run, s, ctx)
+    start_run(R, b, run, s, ctx)
   end
   return i - 1
 end

@@ -115,11 +115,12 @@ function L.erase(key, names)
   draft.erasures[#draft.erasures + 1] = e
 end
 
--- Delete a key unread. At first it only gets a moment to live, which can be undone.
-function L.drop_key(key)
+-- Delete a key unread. At first it only gets a moment to live, which can be undone. command: DEL,
+-- or UNLINK, which frees a large value in the background
+function L.drop_key(key, command)
   draft.is_used = true
   remember(draft.gone, key)
-  draft.gone[key] = true
+  draft.gone[key] = command or 'DEL'
 end
 
 -- Delete those of keys[from..to] that exist. Mostly none does, and one EXISTS tells; else the two

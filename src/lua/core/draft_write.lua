@@ -256,9 +256,8 @@ local function follow()
       redis.pcall('PEXPIREAT', e.key, L.int(e.expire))
     end
   end
-  -- It may be large: UNLINK frees it in the background.
-  for key in pairs(draft.gone) do
-    redis.pcall('UNLINK', key)
+  for key, command in pairs(draft.gone) do
+    redis.pcall(command, key)
   end
   for name, n in pairs(draft.counts) do
     if name ~= 'R' then

@@ -1,16 +1,17 @@
 -- What a job that starts holds, and what a holder that ends frees.
 --
 -- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, with LF between them,
--- after the line `then` if its end causes something (core/chain.lua), `then NAME` if it belongs to
--- that batch. So the call that ends another job need not read its record.
+-- after a line that says what its end causes: `then` if that is another job (core/chain.lua), or
+-- `batch NAME` if it only belongs to that batch (batch/members.lua); of a member of a chain, `then
+-- NAME`. So the call that ends a job need not read its record, but for a chain.
 
 -- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
--- counts its start. The line `then` says that its end causes something. -> text for R:holds, or nil
+-- counts its start. -> text for R:holds, or nil
 function L.holding_started(gates, job)
   if not (gates or job.u or job.n or job.b) then
     return nil
   end
-  local held = {job.b and 'then ' .. job.b or job.n and 'then'}
+  local held = {job.n and (job.b and 'then ' .. job.b or 'then') or job.b and 'batch ' .. job.b}
   for _, id in ipairs(gates or {}) do
     held[#held + 1] = not string.find(id, '^rate:') and id or nil
   end
@@ -65,14 +66,14 @@ local function drop_all(book, drops, order)
   end
 end
 
--- Does the end of a job with this text in R:holds cause something?
+-- Is a job with this text in R:holds followed by another one?
 function L.has_next(text)
   return text and string.sub(text, 1, 4) == 'then'
 end
 
 -- -> the batch of a job with this text in R:holds, nil for none
 function L.batch_of(text)
-  return text and string.match(text, '^then ([^\n]+)')
+  return text and (string.match(text, '^batch ([^\n]+)') or string.match(text, '^then ([^\n]+)'))
 end
 
 -- -> the texts of these holders in R:holds, false for none; nil: nobody holds anything

@@ -102,7 +102,7 @@ function L.check_gates(R, job, of_queue)
   elseif not job.u and (job.mode or job.f) then
     L.fail('ELATER_OPTION', 'unique_mode and unique_for belong to unique')
   end
-  if job.n or job.d or job.p or job.m or job.b then
+  if job.n or job.d or job.p or job.m then
     L.check_chain(R, job)
   end
 end
@@ -223,7 +223,7 @@ local function put_new(R, job, payload, now_us)
   return id
 end
 
--- Add a job with a token, a unique key, a batch or a priority other than 5: through the draft.
+-- Add a job with a token, a unique key or a priority other than 5: through the draft.
 local function add_with_options(R, job, payload, now_us)
   local reply, print = L.repeated(R, job, payload)
   if reply then
@@ -256,7 +256,7 @@ end
 
 -- The same, for a call that does nothing else.
 function L.add_one(R, job, payload, now_us)
-  if job.token or job.u or job.b or job.priority ~= 5 then
+  if job.token or job.u or job.priority ~= 5 then
     return L.add_in_draft(R, job, payload, now_us)
   elseif #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)

@@ -1,4 +1,4 @@
--- The add of a plain job: without token and unique key, with priority 5. Most adds are plain. So it
+-- The add of a job without token and unique key, with priority 5. Most adds are plain. So it
 -- writes at once: a draft and the checks of types would cost as much as the writes. When a write
 -- fails, the writes before it are taken back.
 
@@ -30,6 +30,9 @@ local function write(R, id, job, payload)
     redis.call('SET', R .. ':big:' .. id, payload)
   end
   redis.call('HSET', R .. ':jobs', id, L.header(job) .. (job.big and '' or payload))
+  if job.b then
+    redis.call('ZADD', R .. ':members:' .. job.b, 0, id)
+  end
   redis.call('ZADD', key_of(R, job), L.int(job.due), id)
   lower_head(R, job)
 end
@@ -48,6 +51,9 @@ local function take_back(R, id, job, clock)
   redis.pcall('HDEL', R .. ':jobs', id)
   redis.pcall('DEL', R .. ':big:' .. id)
   redis.pcall('ZREM', key_of(R, job), id)
+  if job.b then
+    redis.pcall('ZREM', R .. ':members:' .. job.b, id)
+  end
   put_clock_back(R, clock)
   if job.has_name then
     redis.pcall('SREM', R .. ':names', job.queue)
@@ -65,6 +71,10 @@ function L.add_at_once(R, job, payload, now_us)
   local gates = redis.call('HGET', R .. ':queues', job.queue)
   if gates or job.has_options then
     L.check_gates(R, job, L.queue_gates(gates))
+  end
+  if job.b then
+    L.check_room(job.b, redis.call('HGET', R .. ':batches', job.b),
+                 redis.call('ZCARD', R .. ':members:' .. job.b), 1)
   end
   local number, clock = L.tick_at_once(R, now_us)
   local id = L.id(number)

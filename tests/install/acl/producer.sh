@@ -20,6 +20,15 @@ bare FCALL later_v1_known 1 "$R" mail
 later batch add b --finally mail
 later add mail --in 1h --batch b x
 later batch seal b
+# Who waits for a batch hears of its end.
+later batch add empty
+root_later batch wait empty --timeout 1m >"$DIR/ended" &
+waiting=$!
+is_waited_for() { env -u REDISCLI_AUTH redis-cli -s "$SOCK" PUBSUB CHANNELS | grep -q ended:batch:empty; }
+wait_for is_waited_for
+later batch seal empty
+patience=250 wait_for grep -q '^state.*ended' "$DIR/ended"
+wait $waiting
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw
 bare PUBLISH "$R:wake" mail
