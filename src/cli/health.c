@@ -88,18 +88,18 @@ static void judge_queue(const struct health_limits *l, struct health *h,
     /* Whoever paused a queue knows that its jobs wait. */
     if (l->late_ms >= 0 && late_ms > l->late_ms && q->value[FIGURE_PAUSED] == 0)
         health_add_queue(h->causes, "cause", "late", q->name,
-                         "queue %s: its first job has been due for %s, which is more than %s",
-                         q->name, out_span(late_ms, span), text_duration(l->late_ms, limit));
+                         "queue %s: its first job has been due for %s; the limit is %s", q->name,
+                         out_span(late_ms, span), text_duration(l->late_ms, limit));
     if (l->parked_ms >= 0 && parked_ms > l->parked_ms)
         health_add_queue(h->causes, "cause", "parked", q->name,
-                         "queue %s: its first parked job has waited at its gates for %s, which "
-                         "is more than %s (later gates)",
+                         "queue %s: its first parked job has waited at its gates for %s; the "
+                         "limit is %s (later gates)",
                          q->name, out_span(parked_ms, span), text_duration(l->parked_ms, limit));
     if (l->dead >= 0 && q->value[FIGURE_DEAD] > l->dead)
         health_add_queue(
             h->causes, "cause", "dead-jobs", q->name,
-            "queue %s has %lld dead jobs, which is more than %lld (later ls %s --state dead)",
-            q->name, (long long)q->value[FIGURE_DEAD], (long long)l->dead, q->name);
+            "queue %s has %lld dead jobs; the limit is %lld (later ls %s --state dead)", q->name,
+            (long long)q->value[FIGURE_DEAD], (long long)l->dead, q->name);
 }
 
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,

@@ -10,7 +10,6 @@
 #define QUEUES_MAX 16
 #define MODES_MAX 100
 #define REASON_MAX 200 /* bytes */
-#define WARNING "warning: "
 
 void handler_defects_done(struct handler_defects *f)
 {
@@ -61,8 +60,6 @@ static void put(struct buf *out, const char *queue, const char *reason)
 {
     CLEANUP_BUF struct buf text = BUF_INIT;
 
-    if (strncmp(reason, WARNING, strlen(WARNING)) == 0)
-        reason += strlen(WARNING);
     text_escape(&text, reason, strlen(reason));
     text_cut(&text, REASON_MAX);
     buf_printf(out, "%s %s\n", queue, buf_str(&text));

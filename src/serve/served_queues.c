@@ -68,7 +68,10 @@ static void on_refused(void *arg, const char *file, const char *reason)
 {
     struct building *b = arg;
 
-    b->report(b->arg, file, reason, strncmp(reason, "warning: ", 9) == 0);
+    static const char mark[] = "warning: ";
+    bool is_warning = strncmp(reason, mark, sizeof(mark) - 1) == 0;
+
+    b->report(b->arg, file, is_warning ? reason + sizeof(mark) - 1 : reason, is_warning);
 }
 
 static int compare_file(const void *queue, const void *file)

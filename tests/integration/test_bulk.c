@@ -315,6 +315,14 @@ static void test_dead_stay_dead(void **state)
     after = lines_of_out();
     assert_string_equal(after, before);
     assert_int_equal(run("fsck"), 0);
+    /* A time of death in seconds. */
+    assert_int_equal(
+        feed("{\"payload\":\"x\",\"state\":\"dead\",\"died_ms\":1700000000,\"outcome\":{"
+             "\"state\":\"dead\",\"code\":1,\"when_ms\":1700000000,\"start\":1,"
+             "\"text\":\"no\"}}\n",
+             "import", "mail", "--keep-dead"),
+        65);
+    assert_says(&err, "looks like seconds");
     assert_int_equal(run("retry", "mail", "--all"), 0);
     assert_int_equal(run_in(file, strlen(file), "import", "mail", NULL), 0);
     assert_int_equal(count("ZCARD", ROOT ":q:mail:5"), 4);

@@ -247,8 +247,7 @@ static void test_a_handler_that_is_not_executable(void **state)
     test_handler(dir, "mail", "true");
     assert_int_equal(chmod(path, 0644), 0);
     start_a("");
-    assert_true(
-        test_laterd_says(&a, "event=handler what=mail reason=\"warning: not served", LONG_MS));
+    assert_true(test_laterd_says(&a, "event=handler what=mail reason=\"not served", LONG_MS));
     id = add("priority", "3");
     explains(id, ") says: not served, since it is not executable");
     explains(id, "chmod +x ");

@@ -85,8 +85,10 @@ static void test_they_are_retried(void **state)
 {
     (void)state;
     three_reasons();
-    assert_int_equal(run("retry", "mail", "--reason", "nothing"), 0);
-    assert_out("0 jobs retried\n");
+    assert_int_equal(run("retry", "mail", "--reason", "nothing"), 66);
+    assert_says(&err, "no dead job of queue mail has that reason: later ls mail --by reason");
+    assert_int_equal(run("retry", "mail", "--key", "nothing"), 66);
+    assert_says(&err, "no dead job of queue mail has that key");
     assert_int_equal(run("retry", "mail", "--reason", "full [0]"), 0);
     assert_out("1 job retried\n");
     assert_int_equal(run("retry", "mail", "--reason", "no route to *", "--spread", "1h"), 0);

@@ -86,6 +86,11 @@ int retry_all(struct cli *cli, const struct retry_order *order, struct err *err)
     n = ids.len / ID_BYTES;
     if (n == 0 && queue_name_check(cli, order->queue, err) < 0)
         return -1;
+    if (n == 0 && (order->filter.reason != NULL || order->filter.key != NULL))
+        return err_set(err, ERR_INPUT,
+                       "no dead job of queue %.64s has that %s: later ls %.64s --by reason lists "
+                       "what there is",
+                       order->queue, order->filter.reason != NULL ? "reason" : "key", order->queue);
     for (size_t i = 0; i < n && result >= 0; i++) {
         /* In floating point: the product of spread and i could overflow. */
         double share = (double)i / (double)n;

@@ -106,7 +106,7 @@ static void judge_note(struct health *h, const char *note)
         health_add(
             h->warnings, "warning", "limit-differs",
             "limit %.160s is another in a worker's configuration than in the fleet, where it stays "
-            "as later limits shows it",
+            "as later limits shows it; the warning ends when both are the same",
             what + 1);
     } else if (strncmp(note, "no-limit:", 9) == 0) {
         health_add(h->causes, "cause", "no-limit",

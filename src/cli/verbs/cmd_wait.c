@@ -18,7 +18,8 @@ const struct cli_verb cmd_wait = {
     "wait",
     "ID",
     "wait until a job has ended; exits with its status",
-    "Wait until a job has ended, through all its attempts, and print its output.\n"
+    "Wait until a job has ended, through all its attempts, and print its output: as it is,\n"
+    "byte for byte, where standard output is no terminal, so without a line end of its own.\n"
     "\n"
     "Exit status: 0 done; the handler's own if the job is dead (1 if it has none, 128+N\n"
     "for signal N); 130 cancelled; 75 not ended within --timeout; 66 no such job (also\n"

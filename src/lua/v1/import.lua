@@ -85,6 +85,7 @@ function KEPT.dead(job, value, now_ms)
   if state ~= 'dead' or not L.whole(code) or not when or not start then
     L.fail('ELATER_OPTION', 'dead ' .. L.quote(value) .. ' is no outcome of a dead job')
   end
+  instant('died_ms', L.int(when))
   job.died_ms = math.min(when, now_ms)
   job.dead = L.outcome('dead', code, job.died_ms, start, text, output)
 end
