@@ -101,7 +101,7 @@ static void show(struct events *t, const struct tail_event *e, int64_t now_ms)
     }
     t->queue_width = width > t->queue_width ? width : t->queue_width;
     show_clock(now_ms);
-    out_printf("  %s%-10s%s  %-*s  %-12s", out_style(style_of(e->event)), e->event,
+    out_printf("  %s%-12s%s  %-*s  %-12s", out_style(style_of(e->event)), e->event,
                out_style(OUT_PLAIN), t->queue_width, e->queue, e->id);
     show_detail(e, now_ms);
     out_printf("\n");
@@ -271,7 +271,7 @@ const struct cli_verb cmd_tail = {
     "Show what happens to jobs, of QUEUE or of all, as it happens: added replaced moved\n"
     "retried (a dead one, by hand) started parked (before a gate) failed (and when it\n"
     "is tried again) released (put back, no attempt spent) cancelling done dead\n"
-    "cancelled. With --json an object a line. Ctrl-C ends it.\n"
+    "cancelled batch-sealed batch-ended. With --json an object a line. Ctrl-C ends it.\n"
     "\n"
     "These are hints, no ledger: nothing is kept for those who do not listen, and of\n"
     "more than 5,000 events a second the number is told. After a lost connection it\n"

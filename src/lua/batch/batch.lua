@@ -20,6 +20,7 @@ local NUMBERS = {created_ms = true, keep_ms = true, sealed_ms = true, cancelled_
                  ended_ms = true}
 
 local OPEN_MAX = 10000
+local ENDED_MAX = 100000    -- that are kept
 local NAME_MAX = 128
 local UNSEALED_MS = 600000  -- an open batch that nobody touched for so long is told by health
 local LOST_MS = 604800000   -- and for so long, is forgotten
@@ -111,10 +112,12 @@ function L.forget_batch(R, name)
   L.drop_key(R .. ':members:' .. name, 'UNLINK')
 end
 
--- Forget up to n batches whose time is over.
+-- Forget up to n batches whose time is over, or of which there are too many.
 function L.trim_batches(R, now_ms, n)
   local key = R .. ':batch:ended'
-  for _, name in ipairs(db('ZRANGEBYSCORE', key, '-inf', L.int(now_ms), 'LIMIT', 0, n)) do
+  local is_full = db('ZCARD', key) > ENDED_MAX
+  for _, name in ipairs(db('ZRANGEBYSCORE', key, '-inf', is_full and '+inf' or L.int(now_ms),
+                           'LIMIT', 0, n)) do
     L.forget_batch(R, name)
   end
 end

@@ -8,9 +8,9 @@
 L.register('later_batch_seal', {'allow-oom'}, function(R, args)
   local batch = L.need_batch(R, args[1])
   local was_open = L.batch_state(batch) == 'open'
-  L.seal(R, batch, L.ms(L.now_us()))
   if was_open and L.events then
     L.event('batch-sealed', '-', '-', nil, nil, nil, nil, batch.name)
   end
+  L.seal(R, batch, L.ms(L.now_us()))
   return {batch.name, was_open and 'sealed' or 'repeated'}
 end)

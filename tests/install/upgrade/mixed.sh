@@ -141,17 +141,21 @@ for who in old new; do
     grep -q "^end .* $who$" "$dir/journal" || die "$who ran nothing"
 done
 
-# Chains go on, whichever daemon ends a link: 40 chains of three.
+# Chains go on and members of a batch are counted, whichever daemon ends them: 40 chains of three.
+later_new batch add mixed > /dev/null
 for i in $(seq 40); do
-    later_new add work plain --key "chain$i" --then work --then work > /dev/null
+    later_new add work plain --key "chain$i" --batch mixed --then work --then work > /dev/null
 done
+later_new batch seal mixed > /dev/null
 until_holds 60 no_job_is_left || die "not all chains ended"
 links=$(awk '$1 == "end" && $3 ~ /^chain/ { n[$3]++ } END { for (key in n) print n[key] }' "$dir/journal" | sort | uniq -c | xargs)
 [ "$links" = "40 3" ] || die "chains have not three links each: $links"
 for who in old new; do
     grep -q "^end .* chain[0-9]* $who$" "$dir/journal" || die "$who ran no link of a chain"
 done
-echo "40 chains of three went on"
+later_new batch wait mixed --timeout 60s > "$dir/batch" || die "not all members are done"
+grep -q '^members *120$' "$dir/batch" || die "the batch has not 120 members"
+echo "40 chains of three went on, and all members of their batch were counted"
 
 # Each daemon is killed while it runs a job; the other one takes the job back.
 for who in old new; do
