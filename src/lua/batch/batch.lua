@@ -109,7 +109,7 @@ function L.forget_batch(R, name)
   db('HDEL', R .. ':batches', name)
   db('ZREM', R .. ':batch:open', name)
   db('ZREM', R .. ':batch:ended', name)
-  L.drop_key(R .. ':members:' .. name, 'UNLINK')
+  L.drop_key(R .. ':members:' .. name, 'large')
 end
 
 -- Forget up to n batches whose time is over, or of which there are too many.

@@ -32,7 +32,7 @@
 --   known_empty  key -> is nothing there in Redis? false: something may be
 --   touched      the entries that have something to write
 --   erasures     entries with fields to delete unread, some more than once
---   gone         keys to delete unread -> by which command
+--   gone         keys to delete unread -> small or large
 --   steps        writes past the cells, by L.write_together
 --   moved        key -> the key whose value it has once these are made
 --   counts, hints  done after the writes, may fail: counters of R:stats, functions

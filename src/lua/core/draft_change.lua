@@ -115,12 +115,12 @@ function L.erase(key, names)
   draft.erasures[#draft.erasures + 1] = e
 end
 
--- Delete a key unread. At first it only gets a moment to live, which can be undone. command: DEL,
--- or UNLINK, which frees a large value in the background
-function L.drop_key(key, command)
+-- Delete a key unread. At first it only gets a moment to live, which can be undone. size: large: it
+-- is freed in the background; nil for small
+function L.drop_key(key, size)
   draft.is_used = true
   remember(draft.gone, key)
-  draft.gone[key] = command or 'DEL'
+  draft.gone[key] = size or 'small'
 end
 
 -- Delete those of keys[from..to] that exist. Mostly none does, and one EXISTS tells; else the two

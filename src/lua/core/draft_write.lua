@@ -256,8 +256,12 @@ local function follow()
       redis.pcall('PEXPIREAT', e.key, L.int(e.expire))
     end
   end
-  for key, command in pairs(draft.gone) do
-    redis.pcall(command, key)
+  for key, size in pairs(draft.gone) do
+    if size == 'large' then
+      redis.pcall('UNLINK', key)
+    else
+      redis.pcall('DEL', key)
+    end
   end
   for name, n in pairs(draft.counts) do
     if name ~= 'R' then

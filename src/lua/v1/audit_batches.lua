@@ -64,7 +64,7 @@ function L.audit_members(ctx, cursor, count, names)
     return '0', 0
   elseif db('HEXISTS', R .. ':batches', name) == 0 then
     ctx.tell('leftover', name, '', 'members of a batch that is not there', function()
-      L.drop_key(R .. ':members:' .. name, 'UNLINK')
+      L.drop_key(R .. ':members:' .. name, 'large')
     end)
     return '0', 0
   end
