@@ -85,8 +85,9 @@ static const char *const town[] = {
     ".ZADD R:due:mail 4102444800000 raw2", "v1_await $P", "v1_await $t",
     /* Batches: an open one with a member, one that has ended, one whose keep is over. */
     "batch open finally apart pay", "A:0 add apart batch open x", "add apart batch open x",
-    "batch ended then apart", "batch_seal ended", "batch over keep 1s", "batch_seal over",
-    "batch empty", "v1_note stray-key later:x", "v1_tail 60000", ".ZADD foreign 2000000000 member",
+    "batch ended then apart", "batch_seal ended", "batch over keep 1s",
+    "H:0 add apart batch over x", "cancel $H", "batch_seal over", "batch empty",
+    "v1_note stray-key later:x", "v1_tail 60000", ".ZADD foreign 2000000000 member",
     ".ZADD R:q:web:5 1 j00000000002", ".HSET R:errors j00000000001 x",
     /* Leases, and the time in which a grant may be claimed, are over. */
     "+6000"};
