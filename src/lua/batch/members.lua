@@ -35,9 +35,10 @@ function L.check_join(R, name, n, inside)
                inside)
 end
 
-function L.is_batch_cancelled(R, name)
-  local batch = L.batch(R, name)
-  return batch ~= nil and batch.cancelled_ms ~= nil
+-- -> the batch of which a job is a member, nil for none: the batch that its record names may be
+-- forgotten, and there may be another one of that name. name: in its record, nil for none
+function L.member_batch(R, id, name)
+  return name and db('ZSCORE', members_key(R, name), id) and L.batch(R, name) or nil
 end
 
 -- A new job joins the batch of its record, if that is still there.

@@ -187,7 +187,9 @@ local function bury(R, b, i, ctx)
     L.unpark(ctx.book, b.queue, id)
   end
   local outcome = L.outcome('dead', 0, ctx.now_ms, starts, b.whys[i], '')
-  b.has_caused = L.bury(R, b.queue, id, outcome, ctx.now_ms) == b.queue or b.has_caused
+  local before = L.caused_in(b.queue)
+  L.bury(R, b.queue, id, outcome, ctx.now_ms)
+  b.has_caused = b.has_caused or L.caused_in(b.queue) > before
 end
 
 -- A row that has more to do than to start. -> gated, as a group has it; nil: it does not start

@@ -105,6 +105,11 @@ local function copy_payload(source, target)
   end
 end
 
+-- -> how many jobs that are due now the call has added to a queue
+function L.caused_in(queue)
+  return L.draft.caused[queue] or 0
+end
+
 -- Write a job that is due now: its record has these fields. payload: nil for a large one that is
 -- moved to its place. -> its id
 function L.add_due_now(R, fields, payload, now_ms)
@@ -113,6 +118,7 @@ function L.add_due_now(R, fields, payload, now_ms)
   L.put_record(R, id, L.header(fields) .. (fields.big and '' or payload), fields.big and payload)
   L.is_new(L.waiting_key(R, fields, L.NEW), 'zset', id)
   L.enqueue(R, id, fields, L.NEW, now_ms)
+  L.assign(L.draft.caused, fields.queue, L.caused_in(fields.queue) + 1)
   if L.events then
     L.event('added', id, fields.queue, now_ms)
   end
@@ -139,9 +145,11 @@ end
 -- nothing. stays: the job is kept
 function L.follow(R, id, job, result, stays, now_ms)
   local queue, rest = string.match(job.n or '', '^([^,]+),?(.*)$')
-  if queue and not (job.b and L.is_batch_cancelled(R, job.b)) then
-    add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d, b = job.b},
-               result, stays and copy_payload or move_payload, now_ms)
+  local batch = queue and L.member_batch(R, id, job.b)
+  if queue and not (batch and batch.cancelled_ms) then
+    add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d,
+                            b = batch and batch.name}, result,
+               stays and copy_payload or move_payload, now_ms)
   end
 end
 
@@ -161,8 +169,10 @@ end
 
 -- Add the children of a result. One that later_add would refuse makes all of it fail, with
 -- {refused = text}. An error that the handler has not caused (a key of a foreign type, say) is
--- raised as it is. inside: the batch of their parent, nil for none
-function L.add_children(R, r, inside, now_ms)
+-- raised as it is. batch: of the record of their parent, nil for none
+function L.add_children(R, r, batch, now_ms)
+  local member_of = L.member_batch(R, r.id, batch)
+  local inside = member_of and member_of.name
   for i, words in ipairs(r.children) do
     local ok, why = pcall(add_child, R, words, r.children.args, r.id, inside, 1000 * now_ms)
     local text = type(why) == 'table' and why.elater
@@ -177,12 +187,10 @@ end
 -- ---- deaths
 
 -- A job that died is told to the queue of its on_dead. What hinders that must not keep the job from
--- dying: nothing is told then. why: the reason -> that queue, nil if nothing was told
+-- dying: nothing is told then. why: the reason
 function L.tell_death(R, id, job, why, now_ms)
-  if not job or not job.d then
-    return nil
+  if job and job.d then
+    local fields = {queue = job.d, m = L.encode_reason(why)}
+    L.unless_hindered(add_caused, R, id, job, fields, nil, copy_payload, now_ms)
   end
-  local fields = {queue = job.d, m = L.encode_reason(why)}
-  return L.unless_hindered(add_caused, R, id, job, fields, nil, copy_payload, now_ms) and job.d or
-         nil
 end

@@ -35,6 +35,7 @@
 --   gone         keys to delete unread -> small or large
 --   steps        writes past the cells, by L.write_together
 --   moved        key -> the key whose value it has once these are made
+--   caused       queue -> how many jobs that are due now the call adds to it (chain.lua)
 --   counts, hints  done after the writes, may fail: counters of R:stats, functions
 --   mends        functions to call after writes were undone
 --   is_used      does any of these hold anything?
@@ -51,7 +52,7 @@ function L.begin()
     entries, known_empty = {}, {}
     draft.entries, draft.known_empty, draft.touched, draft.erasures = entries, known_empty, {}, {}
     draft.gone, draft.steps, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
-    draft.moved = {}
+    draft.moved, draft.caused = {}, {}
     draft.is_used = false
   end
   L.begin_locks()

@@ -226,8 +226,7 @@ function L.announce(R, id, outcome)
 end
 
 -- Bury a job: its record stays, with the outcome beside it. If a queue has more than `max` dead
--- jobs (10,000 without it), the oldest are forgotten. -> the queue that got a job because of that
--- (chain.lua), nil for none
+-- jobs (10,000 without it), the oldest are forgotten.
 function L.bury(R, queue, id, outcome, now_ms, max)
   local key = R .. ':dead:' .. queue
   local record = db('HGET', R .. ':jobs', id)
@@ -254,7 +253,7 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   if job then
     job.record = record
   end
-  return L.tell_death(R, id, job, string.match(outcome, '^%a+ %d+ %d+ %d+ ([^\n]*)'), now_ms)
+  L.tell_death(R, id, job, string.match(outcome, '^%a+ %d+ %d+ %d+ ([^\n]*)'), now_ms)
 end
 
 -- End a job for good: forget it, or keep it with its outcome for `keep` ms. Each job that is kept
