@@ -70,6 +70,7 @@ void add_options(struct maker *k, struct model_options *o, bool with_token)
     }
     gate_options(k, o, with_token);
     chain_options(k, o, k->m->is_chained ? 60 : k->m->is_crowded ? 10 : 25);
+    batch_option(k, o, k->m->is_batched ? 85 : 10, NULL);
 }
 
 static void make_add(struct maker *k)
@@ -493,7 +494,7 @@ static void make_step(struct maker *k)
     static struct model_want want[MODEL_QUEUES + 1];
     struct model_step s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
     bool is_new = percent(k, 60), is_short = is_new || percent(k, 50);
-    bool has_children = is_new && percent(k, k->m->is_chained ? 70 : 50);
+    bool has_children = is_new && percent(k, k->m->is_chained ? 70 : k->m->is_batched ? 30 : 50);
     int short_share = !is_short ? 0 : has_children ? below(k, 60) : 30 + below(k, 70);
     size_t briefs;
 
@@ -555,10 +556,17 @@ static void move_time(struct maker *k)
                                       2000000, 120000000, 7200000000, 90000000000};
     static const int64_t gated_us[] = {1, 1, 5000, 100000, 700000, 2000000, 2000000, 40000000};
     static const int64_t crowded_us[] = {1, 1, 1, 5000, 100000, 300000, 700000, 2000000};
-    int64_t most = (k->m->is_crowded || k->m->is_plain) && percent(k, 99)   ? PICK(k, crowded_us)
-                   : (k->m->is_gated || k->m->is_chained) && percent(k, 98) ? PICK(k, gated_us)
-                                                                            : PICK(k, most_us);
+    const struct model *m = k->m;
+    bool is_close = m->is_crowded || m->is_plain;
+    bool is_near = m->is_gated || m->is_chained || m->is_batched;
+    int64_t most = is_close && percent(k, 99)  ? PICK(k, crowded_us)
+                   : is_near && percent(k, 98) ? PICK(k, gated_us)
+                                               : PICK(k, most_us);
     int64_t us = (int64_t)(rnd_next(&k->rnd) % (uint64_t)most);
+
+    /* A batch that nobody touches for a week is forgotten. */
+    if (m->is_batched && percent(k, 1))
+        us = INT64_C(500000000000) + (int64_t)(rnd_next(&k->rnd) % UINT64_C(200000000000));
 
     model_set_time(k->m, k->m->now_us + (percent(k, 2) ? -(us % 5000000) : us));
 }
@@ -566,19 +574,22 @@ static void move_time(struct maker *k)
 static const struct {
     int weight, gated, crowded; /* in a sequence of this kind */
     void (*make)(struct maker *k);
-} MAKERS[] = {{14, 22, 20, make_add},    {5, 2, 6, make_add_many},    {6, 2, 0, make_raw},
-              {6, 5, 3, make_cancel},    {4, 3, 0, make_run_now},     {5, 3, 1, make_reschedule},
-              {5, 4, 1, make_retry},     {3, 3, 1, make_show},        {3, 2, 0, make_result},
-              {4, 2, 0, make_await},     {2, 2, 1, make_pause},       {3, 3, 3, make_resume},
-              {2, 1, 0, make_stats},     {2, 1, 1, make_forget},      {1, 0, 0, make_known},
-              {5, 3, 1, make_list},      {6, 4, 1, make_register},    {4, 1, 0, make_beat},
-              {4, 3, 1, make_reconcile}, {7, 5, 2, make_reap},        {2, 2, 0, make_leave},
-              {1, 0, 0, make_quiet},     {1, 0, 0, make_workers},     {3, 1, 0, make_note},
-              {6, 4, 2, make_tidy},      {28, 45, 60, make_step},     {1, 1, 0, make_loss},
-              {1, 9, 7, make_lock},      {1, 7, 7, make_unlock},      {1, 2, 0, make_renew},
-              {1, 6, 3, make_throttle},  {1, 1, 0, make_fence_check}, {1, 6, 3, make_limit_set},
-              {1, 1, 0, make_limit_del}, {1, 1, 0, make_limits},      {1, 4, 3, make_enter},
-              {1, 3, 3, make_exit},      {1, 4, 1, make_queue_gates}, {4, 3, 1, make_import}};
+} MAKERS[] = {{14, 22, 20, make_add},      {5, 2, 6, make_add_many},     {6, 2, 0, make_raw},
+              {6, 5, 3, make_cancel},      {4, 3, 0, make_run_now},      {5, 3, 1, make_reschedule},
+              {5, 4, 1, make_retry},       {3, 3, 1, make_show},         {3, 2, 0, make_result},
+              {4, 2, 0, make_await},       {2, 2, 1, make_pause},        {3, 3, 3, make_resume},
+              {2, 1, 0, make_stats},       {2, 1, 1, make_forget},       {1, 0, 0, make_known},
+              {5, 3, 1, make_list},        {6, 4, 1, make_register},     {4, 1, 0, make_beat},
+              {4, 3, 1, make_reconcile},   {7, 5, 2, make_reap},         {2, 2, 0, make_leave},
+              {1, 0, 0, make_quiet},       {1, 0, 0, make_workers},      {3, 1, 0, make_note},
+              {6, 4, 2, make_tidy},        {28, 45, 60, make_step},      {1, 1, 0, make_loss},
+              {1, 9, 7, make_lock},        {1, 7, 7, make_unlock},       {1, 2, 0, make_renew},
+              {1, 6, 3, make_throttle},    {1, 1, 0, make_fence_check},  {1, 6, 3, make_limit_set},
+              {1, 1, 0, make_limit_del},   {1, 1, 0, make_limits},       {1, 4, 3, make_enter},
+              {1, 3, 3, make_exit},        {1, 4, 1, make_queue_gates},  {4, 3, 1, make_import},
+              {4, 3, 1, make_batch},       {2, 2, 1, make_batch_seal},   {1, 1, 0, make_batch_show},
+              {1, 1, 0, make_batch_jobs},  {1, 2, 1, make_batch_cancel}, {1, 0, 0, make_batches},
+              {1, 1, 0, make_batch_audit}, {3, 3, 1, make_purge},        {1, 1, 0, make_corrupt}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */
@@ -594,6 +605,17 @@ static void (*const CHAINED[])(struct maker *k) = {
     make_step,     make_step,   make_step, make_step,        make_step,     make_step,   make_step,
     make_register, make_cancel, make_reap, make_queue_gates, make_retry};
 
+/* The same for batches: their members end in all ways, and new batches take the names of old ones.
+ */
+static void (*const BATCHED[])(struct maker *k) = {
+    make_batch,        make_batch,      make_batch,      make_batch_seal,  make_batch_seal,
+    make_batch_seal,   make_batch_show, make_batch_jobs, make_batch_audit, make_batches,
+    make_add,          make_add,        make_add,        make_add_many,    make_import,
+    make_step,         make_step,       make_step,       make_step,        make_step,
+    make_step,         make_step,       make_step,       make_step,        make_step,
+    make_register,     make_cancel,     make_reap,       make_retry,       make_retry,
+    make_batch_cancel, make_purge,      make_tidy,       make_corrupt};
+
 static int weight_of(const struct model *m, size_t i)
 {
     return m->is_crowded ? MAKERS[i].crowded : m->is_gated ? MAKERS[i].gated : MAKERS[i].weight;
@@ -607,8 +629,12 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
     for (size_t i = 0; i < COUNT(MAKERS); i++)
         all += weight_of(m, i);
     move_time(&k);
+    if (model_corrupted(m) != NULL) {
+        make_corrupt_end(&k);
+        return;
+    }
     /* Jobs need a worker to claim them, and gates need definitions. */
-    if ((m->is_gated || m->is_plain || m->is_chained) &&
+    if ((m->is_gated || m->is_plain || m->is_chained || m->is_batched) &&
         strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 && percent(&k, 50)) {
         make_register(&k);
         return;
@@ -623,6 +649,10 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
     }
     if (m->is_chained && percent(&k, 75)) {
         PICK(&k, CHAINED)(&k);
+        return;
+    }
+    if (m->is_batched && percent(&k, 80)) {
+        PICK(&k, BATCHED)(&k);
         return;
     }
     at = below(&k, all);

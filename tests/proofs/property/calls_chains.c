@@ -130,6 +130,8 @@ static void import_plain(struct maker *k, struct model_options *o, int *n)
         option(k, n, "key", o->key = PICK(k, keys));
     if (percent(k, 15))
         option(k, n, "trace", o->trace = PICK(k, keys));
+    if (percent(k, k->m->is_batched ? 70 : 10))
+        option(k, n, "batch", o->chain.batch = pick_batch(k, o));
 }
 
 static void import_alone(struct maker *k, struct model_import *row, int *n)
@@ -176,6 +178,8 @@ static void import_cause(struct maker *k, struct model_options *o, int *n)
 {
     static const char *const parents[] = {"j00000000001", "jzzzzzzzzzzz", "j0", "x00000000001"};
     static const char *const reasons[] = {"", "50%~off", "exit 1", "tab\there", "\xc3\xa4=\x7f"};
+    static const char *const callbacks[] = {"b1,4,3,1,0", "old.2,0,0,0,0", "b1,4,3,1", "b1,4,3,1,x",
+                                            "-b,1,1,0,0"};
     int i = percent(k, 97) ? below(k, 2) : 2 + below(k, 2);
 
     if (percent(k, 60)) {
@@ -192,6 +196,13 @@ static void import_cause(struct maker *k, struct model_options *o, int *n)
         option(k, n, "reason", buf_str(&reason));
         model_reason(&o->chain, buf_str(&reason));
         buf_done(&reason);
+    }
+    if (percent(k, 10)) {
+        i = percent(k, 90) ? below(k, 2) : 2 + below(k, 3);
+        option(k, n, "callback", callbacks[i]);
+        (void)snprintf(o->chain.callback, sizeof(o->chain.callback), "%s", callbacks[i]);
+        if (i >= 2 && o->refusal == NULL)
+            o->refusal = i == 4 ? "ELATER_BATCH" : "ELATER_OPTION";
     }
 }
 
@@ -265,7 +276,7 @@ static void few_options(struct maker *k, struct model_options *o, const char *un
         name(k, "priority");
         number(k, o->priority = below(k, 10));
     }
-    if (unique != NULL || percent(k, 50)) {
+    if (unique != NULL || percent(k, k->m->is_batched ? 10 : 50)) {
         name(k, "unique");
         arg(k, o->unique = unique != NULL ? unique : PICK(k, keys));
         name(k, "unique_mode");
@@ -282,8 +293,10 @@ static void few_options(struct maker *k, struct model_options *o, const char *un
     chain_options(k, o, 20);
 }
 
-/* The queue and options of a child. like: it has the unique key of this job; NULL: any. */
-static void child_options(struct maker *k, struct model_child *c, const struct model_job *like)
+/* The queue and options of a child of this job. like: it has the unique key of that one; NULL:
+ * any. */
+static void child_options(struct maker *k, struct model_child *c, const struct model_job *parent,
+                          const struct model_job *like)
 {
     bool has_bad_name = percent(k, 1);
 
@@ -296,6 +309,8 @@ static void child_options(struct maker *k, struct model_child *c, const struct m
         few_options(k, &c->o, like != NULL ? like->unique : NULL);
     else
         add_options(k, &c->o, true);
+    if (c->o.chain.batch == NULL)
+        batch_option(k, &c->o, k->m->is_batched ? 70 : 15, parent);
     if (percent(k, 2))
         bad_option(k, &c->o);
     if (has_bad_name)
@@ -303,12 +318,13 @@ static void child_options(struct maker *k, struct model_child *c, const struct m
 }
 
 /* One child: how many words it has, they. */
-static void child_args(struct maker *k, struct model_child *c, const struct model_job *like)
+static void child_args(struct maker *k, struct model_child *c, const struct model_job *parent,
+                       const struct model_job *like)
 {
     int slot = k->args->n;
 
     arg(k, "");
-    child_options(k, c, like);
+    child_options(k, c, parent, like);
     c->payload =
         percent(k, 10) ? large(below(k, 10), MODEL_BIG + 1) : chain_payload(k, &c->o, payload(k));
     args_bytes(k->args, c->payload.p, c->payload.n);
@@ -332,11 +348,13 @@ static size_t children_of(struct maker *k, struct model_end *end, size_t n, size
                           struct model_child *child)
 {
     size_t all = percent(k, 2) ? 0 : 1 + (size_t)below(k, 3);
+    const struct model_job *parent = model_find(k->m, end[at].id);
 
     number(k, (int64_t)at + 1);
     number(k, (int64_t)all);
     for (size_t c = 0; c < all; c++)
-        child_args(k, &child[c], percent(k, 50) ? pick_unique(k, end, n) : NULL);
+        child_args(k, &child[c], parent,
+                   percent(k, k->m->is_batched ? 10 : 50) ? pick_unique(k, end, n) : NULL);
     end[at].children = all;
     end[at].child = child;
     return all;

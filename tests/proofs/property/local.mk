@@ -5,6 +5,8 @@ property_server = tests/proofs/property/server.c tests/proofs/property/server.h 
 tests_proofs_property_test_property_SOURCES = tests/proofs/property/test_property.c tests/proofs/property/calls.c \
 	tests/proofs/property/calls.h tests/proofs/property/calls_gates.c tests/proofs/property/calls_workers.c \
 	tests/proofs/property/calls_chains.c tests/proofs/property/model_chains.c \
+	tests/proofs/property/calls_batches.c tests/proofs/property/model_batches.c \
+	tests/proofs/property/model_purge.c \
 	tests/proofs/property/maker.c \
 	tests/proofs/property/maker.h tests/proofs/property/model.c tests/proofs/property/model_public.c \
 	tests/proofs/property/model_gates.c tests/proofs/property/model_gates.h tests/proofs/property/model_waiters.c \

@@ -65,6 +65,26 @@ void make_import(struct maker *k);
 /* Give some of these results children: the last arguments of a step. */
 void children_args(struct maker *k, struct model_end *end, size_t n);
 
+/* ---- batches (calls_batches.c) */
+
+/* Perhaps add the batch that a new job joins, in share of 100 cases. parent: the job that adds this
+ * one, NULL: none does. */
+void batch_option(struct maker *k, struct model_options *o, int share,
+                  const struct model_job *parent);
+/* The name of a batch, mostly of one that jobs can join. o: gets the refusal if it is none. */
+const char *pick_batch(struct maker *k, struct model_options *o);
+void make_batch(struct maker *k);
+void make_batch_seal(struct maker *k);
+void make_batch_show(struct maker *k);
+void make_batch_jobs(struct maker *k);
+void make_batch_cancel(struct maker *k);
+void make_batches(struct maker *k);
+void make_batch_audit(struct maker *k);
+void make_purge(struct maker *k);
+/* Corrupt the record of a running member. The next calls end it. */
+void make_corrupt(struct maker *k);
+void make_corrupt_end(struct maker *k);
+
 /* ---- gates (calls_gates.c) */
 
 /* Add gates, a unique key and the options that belong to it, for an add. */

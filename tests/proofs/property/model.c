@@ -92,6 +92,8 @@ void model_reset(struct model *m, int64_t now_us)
         free_job(&m->job[i]);
     memset(m, 0, offsetof(struct model, job));
     m->jobs = m->raws = m->workers = m->tokens = m->notes = 0;
+    for (size_t i = 0; i < MODEL_BATCHES; i++)
+        m->batch[i].is_there = false;
     buf_clear(&heard);
     m->heard = heard;
     m->heard_before = 0;
@@ -384,7 +386,7 @@ static void outcome_text(const char *outcome, char *text, size_t size)
     (void)snprintf(text, size, "%.*s", (int)strcspn(outcome, "\n"), outcome);
 }
 
-int model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max)
+void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max)
 {
     struct model_job *dead[MODEL_JOBS];
     char why[1024];
@@ -397,13 +399,14 @@ int model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max)
     model_set(&j->progress, NULL);
     model_set(&j->error, outcome);
     unique_end(m, j);
+    batch_end(m, j, MEMBER_DEAD);
     m->queue[j->queue].is_known = true;
     m->queue[j->queue].dead++;
     announce(m, j, outcome);
     over = (int64_t)model_jobs(m, j->queue, JOB_DEAD, -1, dead) - max;
     for (int64_t i = 0; i < over && i < 2; i++)
         model_forget(dead[i]);
-    return model_tell_death(m, j, why);
+    model_tell_death(m, j, why);
 }
 
 void model_trim(struct model *m, int q, enum model_state state, int64_t before, size_t rows)
@@ -419,6 +422,7 @@ void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t k
 {
     announce(m, j, outcome);
     unique_end(m, j);
+    batch_end(m, j, strncmp(outcome, "done ", 5) == 0 ? MEMBER_DONE : MEMBER_CANCELLED);
     if (keep <= 0) {
         model_forget(j);
         free(outcome);
@@ -458,6 +462,10 @@ void model_release(struct model *m, struct model_job *j, int64_t delay)
 {
     int64_t now = MODEL_MS(m);
 
+    if (j->corrupt != NULL) {
+        model_bury_corrupt(m, j, -1);
+        return;
+    }
     if (j->cancel_ms != MODEL_NONE) {
         model_end_cancelled(
             m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled before it started", ""));
@@ -534,6 +542,10 @@ void model_record(const struct model_job *j, struct buf *out)
 {
     bool big = j->payload.n > MODEL_BIG;
 
+    if (j->corrupt != NULL) {
+        buf_puts(out, j->corrupt);
+        return;
+    }
     buf_printf(out, "%c%s", big ? '+' : '-', NAMES[j->queue]);
     if (j->priority != 5)
         buf_printf(out, " %d", j->priority);

@@ -31,6 +31,8 @@
 #define MODEL_GATE_ID (MODEL_NAME + 8)
 #define MODEL_JOB_GATES 6
 #define MODEL_THENS 8
+#define MODEL_BATCHES 8
+#define MODEL_CALLBACKS 3    /* then, finally, on_dead */
 #define MODEL_REASON 256     /* bytes that are kept of the reason of a death */
 #define MODEL_NONE INT64_MIN /* not given, or no number */
 #define MODEL_BIG 16384      /* a larger payload has a key of its own */
@@ -53,12 +55,14 @@ struct model_spot {
     struct model_gate *gate[MODEL_JOB_GATES];
 };
 
-/* What the end of a job causes, and what caused the job (model_chains.c). */
+/* What the end of a job causes, and what caused the job (model_chains.c, model_batches.c). */
 struct model_chain {
     int then[MODEL_THENS], thens;  /* the queues that follow when it is done */
     int on_dead;                   /* the queue that is told of its death; -1: none */
     char parent[16];               /* the job that caused it; "": none */
     char reason[MODEL_REASON + 1]; /* why that one died; "": none */
+    const char *batch;             /* that it belongs to; NULL: none */
+    char callback[64];             /* the batch that it tells of, and its counts; "": none */
 };
 
 #define MODEL_NO_CHAIN ((struct model_chain){.on_dead = -1})
@@ -84,7 +88,31 @@ struct model_job {
     int64_t await_ms;
     char *progress, *error, *failures, *result; /* NULL: none */
     char *holds;                                /* "then", gates, unique key: one per line */
+    const char *corrupt;                        /* what its record is now; NULL: it is right */
     struct model_spot spot;                     /* of a parked job */
+};
+
+enum member_state { MEMBER_LIVE, MEMBER_DONE, MEMBER_DEAD, MEMBER_CANCELLED };
+enum callback { CALLBACK_THEN, CALLBACK_FINALLY, CALLBACK_ON_DEAD };
+
+struct model_member {
+    const struct model_job *job; /* perhaps gone */
+    enum member_state state;
+};
+
+struct model_batch {
+    bool is_there;
+    const char *name;
+    int queue[MODEL_CALLBACKS]; /* of each callback; -1: none */
+    int64_t keep_ms;
+    struct bytes payload;
+    int64_t created_ms, sealed_ms, cancelled_ms, ended_ms; /* MODEL_NONE: not yet */
+    int64_t open_ms;                                       /* its score in R:batch:open */
+    char fired[32];                                        /* callbacks that were added */
+    const struct model_job *dead;                          /* the first; NULL: none */
+    bool is_large;                                         /* its members had no order in Redis */
+    struct model_member member[MODEL_JOBS];
+    size_t members;
 };
 
 struct model_raw {
@@ -133,16 +161,20 @@ struct model_note {
 };
 
 struct model_gates;
+struct rows;
 
 struct model {
     int64_t now_us, clock; /* clock 0: none yet */
     int64_t latest_us;     /* the latest time so far */
     int64_t max_payload;
     int turns;
-    bool is_gated;   /* most calls are about gates */
-    bool is_crowded; /* and many jobs want the same few gates */
-    bool is_plain;   /* most jobs have no options, and there are many */
-    bool is_chained; /* most jobs cause others */
+    bool is_gated;            /* most calls are about gates */
+    bool is_crowded;          /* and many jobs want the same few gates */
+    bool is_plain;            /* most jobs have no options, and there are many */
+    bool is_chained;          /* most jobs cause others */
+    bool is_batched;          /* most jobs belong to batches */
+    bool ends_later;          /* ends of members wait for batches_end_later */
+    int caused[MODEL_QUEUES]; /* jobs that other jobs or batches have added to a queue */
     struct model_queue queue[MODEL_QUEUES];
     struct model_job job[MODEL_JOBS];
     size_t jobs;
@@ -154,6 +186,7 @@ struct model {
     size_t tokens;
     struct model_note note[MODEL_NOTES];
     size_t notes;
+    struct model_batch batch[MODEL_BATCHES];
     struct model_gates *gates; /* model_gates.h; NULL until gates_reset */
     size_t heard_before;       /* length of `heard` before the present call */
     struct buf heard;          /* "channel message\n" for everything published */
@@ -173,6 +206,7 @@ struct model_options {
     const char *unique, *mode;     /* NULL: not given */
     int64_t unique_for;            /* MODEL_NONE: not given */
     struct model_chain chain;
+    const char *inside;  /* the batch of the job that adds this one; NULL: none */
     const char *refusal; /* of an option that is refused when it is read; NULL: none */
 };
 
@@ -194,6 +228,8 @@ const char *model_add_at(struct model *m, int64_t at_us, int q, const struct mod
                          struct bytes payload, struct model_added *added);
 /* Is this the token of another add? Returns the code of the refusal, or NULL. */
 const char *model_token_refusal(struct model *m, const char *token, int q, struct bytes payload);
+/* Was it used, and has not expired? */
+bool model_has_token(struct model *m, const char *token);
 /* Would the second of two adds be refused since it has the token of the first one? */
 bool model_is_other(int q, struct bytes payload, int other_q, struct bytes other);
 /* Returns the code of the refusal of an add with these options, or NULL. */
@@ -202,6 +238,9 @@ const char *model_refusal(struct model *m, int q, const struct model_options *o,
 struct model_job *model_insert(struct model *m, int64_t number, int q,
                                const struct model_options *o, struct bytes payload);
 void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf *out);
+/* Cancel a job that has not ended; the caller lets in the waiters at its gates. Returns the word of
+ * the reply. */
+const char *model_cancel_live(struct model *m, struct model_job *j);
 void model_run_now(struct model *m, const char *id, struct buf *out);
 /* at: as L.time reads it; a past time is not yet replaced by now. */
 void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *out);
@@ -344,12 +383,78 @@ size_t model_add_children(struct model *m, struct model_job *j, const struct mod
                           const char **refusal);
 /* Keep the first bytes of a text as one line. */
 void model_reason(struct model_chain *chain, const char *text);
-/* The job has died. Returns the queue that is told of it; -1: none. */
-int model_tell_death(struct model *m, const struct model_job *j, const char *why);
+/* The job has died: tell the queue of its on_dead. */
+void model_tell_death(struct model *m, const struct model_job *j, const char *why);
+/* A new job that another job or a batch has caused is due now. */
+void model_enqueue_caused(struct model *m, struct model_job *j);
 /* The fields of a record. */
 void model_record_chain(const struct model_job *j, struct buf *out);
 /* The values of later_show. */
 void model_show_chain(const struct model *m, const struct model_job *j, struct buf *out);
+
+/* ---- batches (model_batches.c) */
+
+struct model_batch *batch_of(struct model *m, const char *name);
+/* Returns the state of this job in its batch, or NULL: it belongs to none that is there. */
+struct model_member *batch_member(struct model *m, const struct model_job *j);
+/* Returns the batch of which this job is a member, or NULL. */
+const char *batch_inside(struct model *m, const struct model_job *j);
+bool batch_is_cancelled(struct model *m, const struct model_job *j);
+/* Returns the code of the refusal of a job with these options that would join, or NULL. */
+const char *batch_refusal(struct model *m, const struct model_options *o);
+/* A new job joins its batch, if that is still there. */
+void batch_join(struct model *m, const struct model_job *j);
+void batch_end(struct model *m, const struct model_job *j, enum member_state state);
+/* The jobs that were done while ends_later end as members now, batch by batch. */
+void batches_end_later(struct model *m);
+/* A dead member is tried again. */
+void batch_revive(struct model *m, const struct model_job *j);
+/* Forget batches whose time is over, and open ones that nobody has touched for a week. */
+void batches_tidy(struct model *m);
+void batches_render(struct model *m, struct rows *rows);
+const char *batches_broken(struct model *m);
+
+struct model_batch_options {
+    const char *name; /* NULL: it is not well-formed */
+    int queue[MODEL_CALLBACKS];
+    int64_t keep_ms;
+    struct bytes payload;
+    const char *refusal; /* of an option; NULL: none */
+};
+
+void model_batch(struct model *m, const struct model_batch_options *o, struct buf *out);
+void model_batch_seal(struct model *m, const char *name, struct buf *out);
+void model_batch_show(struct model *m, const char *name, struct buf *out);
+/* state: -1: any; cursor: of Redis. */
+void model_batch_jobs(struct model *m, const char *name, int state, struct buf *out);
+/* after: an id, or "". */
+void model_batch_cancel(struct model *m, const char *name, const char *after, struct buf *out);
+void model_batches(struct model *m, struct buf *out);
+/* An audit of the batches, or of the members of one that is there, finds nothing. name: NULL for
+ * the batches. */
+void model_batch_audit(struct model *m, const char *name, struct buf *out);
+/* The record of this running job became this text. */
+void model_corrupt(struct model_job *j, const char *text);
+/* It ends: bury what is left of it. by: the queue that its worker told; -1: none. */
+void model_bury_corrupt(struct model *m, struct model_job *j, int by);
+/* A job whose record was corrupted and that runs, or NULL. */
+struct model_job *model_corrupted(struct model *m);
+
+/* What the calls of this process have done with batches. */
+struct batch_counts {
+    uint64_t opened, joined, ended, revived, forgotten, cancelled;
+    uint64_t callbacks[MODEL_CALLBACKS];
+    uint64_t inside;  /* jobs that joined a sealed batch */
+    uint64_t passed;  /* jobs that did not, since the batch that their parent was in is forgotten */
+    uint64_t corrupt; /* members whose record was corrupt at their end */
+};
+
+const struct batch_counts *batch_counts(void);
+
+/* ---- purge (model_purge.c) */
+
+/* state: due, parked, dead or done */
+void model_purge(struct model *m, int q, const char *state, int64_t most, struct buf *out);
 
 /* ---- changes from outside */
 
@@ -397,8 +502,8 @@ void model_lower_head(struct model *m, int q, int64_t due);
 void model_mark(struct model *m, int q, char mark);
 void model_enqueue(struct model *m, struct model_job *j, int64_t due);
 void model_forget(struct model_job *j);
-/* The model takes ownership of the outcome. Returns the queue that is told of it; -1: none. */
-int model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max);
+/* The model takes ownership of the outcome. */
+void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max);
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep);
 /* The largest payload that an add to this queue accepts. */
 int64_t model_max_payload(const struct model *m, int q);

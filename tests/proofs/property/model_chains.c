@@ -42,6 +42,10 @@ void model_record_chain(const struct model_job *j, struct buf *out)
     if (chain->reason[0] != '\0')
         buf_puts(out, " m=");
     put_encoded(chain->reason, out);
+    if (chain->batch != NULL)
+        buf_printf(out, " b=%s", chain->batch);
+    if (chain->callback[0] != '\0')
+        buf_printf(out, " B=%s", chain->callback);
 }
 
 static void put_text(struct buf *out, const char *name, const char *text)
@@ -56,12 +60,17 @@ void model_show_chain(const struct model *m, const struct model_job *j, struct b
 {
     const struct model_chain *chain = &j->chain;
     struct buf thens = BUF_INIT;
+    char callback[sizeof(chain->callback)];
 
+    (void)snprintf(callback, sizeof(callback), "%.*s", (int)strcspn(chain->callback, ","),
+                   chain->callback);
     put_thens(chain, &thens);
     put_text(out, "then", buf_str(&thens));
     put_text(out, "on_dead", chain->on_dead >= 0 ? m->queue[chain->on_dead].name : "");
     put_text(out, "parent", chain->parent);
+    put_text(out, "batch", chain->batch != NULL ? chain->batch : "");
     put_text(out, "reason", chain->reason);
+    put_text(out, "callback_of", callback);
     buf_done(&thens);
 }
 
@@ -72,6 +81,12 @@ static struct chain_counts counts;
 const struct chain_counts *chain_counts(void)
 {
     return &counts;
+}
+
+void model_enqueue_caused(struct model *m, struct model_job *j)
+{
+    model_enqueue(m, j, MODEL_MS(m));
+    m->caused[j->queue]++;
 }
 
 /* Due now, with the key, priority and trace of the job that causes it; no option else. */
@@ -86,18 +101,20 @@ static void add_caused(struct model *m, const struct model_job *by, int q,
     j->trace = by->trace;
     j->chain = *chain;
     memcpy(j->chain.parent, by->id, sizeof(by->id));
-    model_enqueue(m, j, MODEL_MS(m));
+    model_enqueue_caused(m, j);
+    batch_join(m, j);
 }
 
 void model_follow(struct model *m, const struct model_job *j, const struct bytes *result)
 {
     struct model_chain chain = MODEL_NO_CHAIN;
 
-    if (j->chain.thens == 0)
+    if (j->chain.thens == 0 || batch_is_cancelled(m, j))
         return;
     chain.thens = j->chain.thens - 1;
     memcpy(chain.then, j->chain.then + 1, (size_t)chain.thens * sizeof(chain.then[0]));
     chain.on_dead = j->chain.on_dead;
+    chain.batch = batch_inside(m, j);
     counts.followed++;
     counts.large += result == NULL && j->payload.n > MODEL_BIG;
     add_caused(m, j, j->chain.then[0], &chain, result != NULL ? *result : j->payload);
@@ -111,36 +128,44 @@ void model_reason(struct model_chain *chain, const char *text)
     free(line);
 }
 
-int model_tell_death(struct model *m, const struct model_job *j, const char *why)
+void model_tell_death(struct model *m, const struct model_job *j, const char *why)
 {
     struct model_chain chain = MODEL_NO_CHAIN;
 
     if (j->chain.on_dead < 0)
-        return -1;
+        return;
     model_reason(&chain, why);
     counts.told++;
     counts.large += j->payload.n > MODEL_BIG;
     counts.at_once += j->chain.parent[0] != '\0' && j->added_ms == MODEL_MS(m);
     add_caused(m, j, j->chain.on_dead, &chain, j->payload);
-    return j->chain.on_dead;
 }
 
 /* ---- children */
 
-/* Would the i-th child be refused, if those before it are added? Returns the code, or NULL. */
-static const char *refused_child(struct model *m, const struct model_end *e, size_t i)
+/* The same for the i-th child, if those before it are added. */
+static const char *refused_child(struct model *m, const struct model_job *parent,
+                                 const struct model_end *e, size_t i)
 {
     const struct model_child *c = &e->child[i];
     const char *refusal = model_refusal(m, c->queue, &c->o, c->payload.n);
+    bool is_repeated = c->o.token != NULL && model_has_token(m, c->o.token);
 
     if (refusal == NULL && c->o.token != NULL)
         refusal = model_token_refusal(m, c->o.token, c->queue, c->payload);
     for (size_t k = 0; refusal == NULL && c->o.token != NULL && k < i; k++) {
         const struct model_child *other = &e->child[k];
+        bool is_same = other->o.token != NULL && strcmp(other->o.token, c->o.token) == 0;
 
-        if (other->o.token != NULL && strcmp(other->o.token, c->o.token) == 0 &&
-            model_is_other(c->queue, c->payload, other->queue, other->payload))
+        is_repeated |= is_same;
+        if (is_same && model_is_other(c->queue, c->payload, other->queue, other->payload))
             refusal = "ELATER_TOKEN";
+    }
+    if (refusal == NULL && !is_repeated) {
+        struct model_options o = c->o;
+
+        o.inside = batch_inside(m, parent);
+        refusal = batch_refusal(m, &o);
     }
     return refusal;
 }
@@ -151,6 +176,7 @@ static void add_child(struct model *m, const struct model_job *parent, const str
     struct model_added added;
 
     memcpy(o.chain.parent, parent->id, sizeof(parent->id));
+    o.inside = batch_inside(m, parent);
     if (model_add_at(m, 1000 * MODEL_MS(m), c->queue, &o, c->payload, &added) != NULL)
         abort();
     counts.children++;
@@ -186,7 +212,7 @@ size_t model_add_children(struct model *m, struct model_job *j, const struct mod
                           const char **refusal)
 {
     for (size_t i = 0; i < e->children; i++) {
-        *refusal = refused_child(m, e, i);
+        *refusal = refused_child(m, j, e, i);
         counts.refused += *refusal != NULL;
         if (*refusal != NULL)
             return i + 1;
@@ -202,8 +228,10 @@ static const char *refused_import(struct model *m, int q, size_t n, const struct
 {
     const char *refusal = NULL;
 
-    for (size_t i = 0; refusal == NULL && i < n; i++)
+    for (size_t i = 0; refusal == NULL && i < n; i++) {
         refusal = model_refusal(m, q, &row[i].o, row[i].payload.n);
+        refusal = refusal == NULL ? batch_refusal(m, &row[i].o) : refusal;
+    }
     for (size_t i = 0; refusal == NULL && n > 1 && i < n; i++)
         if (row[i].o.token != NULL || row[i].o.unique != NULL || row[i].dead != NULL)
             refusal = "ELATER_OPTION";
@@ -225,15 +253,20 @@ static void import_dead(struct model *m, int q, const struct model_import *row)
     j->tries_due = row->o.due;
     model_set(&j->error, model_outcome("dead", 65, died_ms, row->starts, row->dead, "out"));
     m->queue[q].is_known = true;
+    batch_join(m, j);
+    batch_end(m, j, MEMBER_DEAD);
 }
 
 static void import_many(struct model *m, int q, size_t n, const struct model_import *row)
 {
     int64_t number = model_tick(m, (int64_t)n, 0);
 
-    for (size_t i = 0; i < n; i++)
-        model_enqueue(m, model_insert(m, number + (int64_t)i, q, &row[i].o, row[i].payload),
-                      row[i].o.due);
+    for (size_t i = 0; i < n; i++) {
+        struct model_job *j = model_insert(m, number + (int64_t)i, q, &row[i].o, row[i].payload);
+
+        model_enqueue(m, j, row[i].o.due);
+        batch_join(m, j);
+    }
 }
 
 void model_import(struct model *m, int q, size_t n, const struct model_import *row, struct buf *out)

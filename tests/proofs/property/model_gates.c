@@ -530,7 +530,7 @@ void gates_let_go(struct model *m, struct model_job *j, bool is_end)
     all = j->holds;
     j->holds = NULL;
     for (line = strtok_r(all, "\n", &next); line != NULL; line = strtok_r(NULL, "\n", &next)) {
-        if (strcmp(line, "then") == 0)
+        if (strncmp(line, "then", 4) == 0 || strncmp(line, "batch ", 6) == 0)
             continue;
         if (strncmp(line, "uniq:", 5) != 0)
             (void)gate_drop(m, gate_of(m, line), j->id);

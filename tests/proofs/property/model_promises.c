@@ -358,8 +358,9 @@ static const char *broken_job(struct model *m, const struct model_job *j)
         return "a job reserves whose queue stands aside";
     if (j->state == JOB_PARKED && j->spot.passes > MODEL_PASSES + 1 + j->spot.n)
         return "overtaking is not bounded";
-    if (j->state == JOB_RUNNING &&
-        (j->chain.thens > 0) != (j->holds != NULL && strncmp(j->holds, "then", 4) == 0))
+    if (j->state == JOB_RUNNING && (j->chain.thens > 0 || j->chain.batch != NULL) !=
+                                       (j->holds != NULL && (strncmp(j->holds, "then", 4) == 0 ||
+                                                             strncmp(j->holds, "batch ", 6) == 0)))
         return "R:holds does not say whether a running job is followed";
     if (j->unique == NULL || j->state == JOB_GONE)
         return NULL;

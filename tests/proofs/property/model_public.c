@@ -107,6 +107,8 @@ static const char *refused_gates(struct model *m, int q, const struct model_opti
         if (common[0] != '\0' && !fill_key(filled, common, o->key))
             return "ELATER_KEY";
     }
+    if (o->unique != NULL && o->chain.batch != NULL)
+        return "ELATER_OPTION";
     if (o->unique == NULL && (o->mode != NULL || o->unique_for != MODEL_NONE))
         return "ELATER_OPTION";
     return NULL;
@@ -172,6 +174,11 @@ bool model_is_other(int q, struct bytes payload, int other_q, struct bytes other
     return q != other_q || payload.n != other.n || memcmp(payload.p, other.p, payload.n) != 0;
 }
 
+bool model_has_token(struct model *m, const char *token)
+{
+    return token_of(m, token) != NULL;
+}
+
 const char *model_token_refusal(struct model *m, const char *token, int q, struct bytes payload)
 {
     const struct model_token *was = token_of(m, token);
@@ -204,6 +211,9 @@ const char *model_add_at(struct model *m, int64_t at_us, int q, const struct mod
         return refusal;
     if (was != NULL)
         return repeat(was, q, payload, added);
+    refusal = batch_refusal(m, o);
+    if (refusal != NULL)
+        return refusal;
     *added = (struct model_added){"", "added", o->due};
     if (o->unique == NULL ||
         !add_unique(m, q, o, payload, &id, &added->word, &added->due, &is_successor)) {
@@ -211,6 +221,7 @@ const char *model_add_at(struct model *m, int64_t at_us, int q, const struct mod
         j->is_successor = is_successor;
         unique_take(m, j);
         model_enqueue(m, j, o->due);
+        batch_join(m, j);
         id = j->id;
     }
     (void)snprintf(added->id, sizeof(added->id), "%s", id);
@@ -247,6 +258,7 @@ void model_add_many(struct model *m, int q, const struct model_options *o, size_
         if (is_too_large(m, q, payloads[i].n))
             refusal = "ELATER_SIZE";
     refusal = refusal == NULL ? refused_gates(m, q, o) : refusal;
+    refusal = refusal == NULL ? batch_refusal(m, o) : refusal;
     if (refusal != NULL) {
         out_refusal(out, refusal);
         return;
@@ -257,6 +269,7 @@ void model_add_many(struct model *m, int q, const struct model_options *o, size_
         struct model_job *j = model_insert(m, number + (int64_t)i, q, o, payloads[i]);
 
         model_enqueue(m, j, o->due);
+        batch_join(m, j);
         reply_moved(out, j->id, "added", o->due);
     }
     buf_puts(out, "] ");
@@ -264,30 +277,37 @@ void model_add_many(struct model *m, int q, const struct model_options *o, size_
 
 /* ---- one job */
 
+const char *model_cancel_live(struct model *m, struct model_job *j)
+{
+    int64_t now = MODEL_MS(m);
+
+    if (j->state == JOB_RUNNING) {
+        if (j->cancel_ms == MODEL_NONE)
+            j->cancel_turn = ++m->turns;
+        j->cancel_ms = now;
+        model_wake(m, "!cancel");
+        return "cancelling";
+    }
+    if (j->state == JOB_PARKED)
+        waiters_unpark(m, j, false);
+    model_end_cancelled(
+        m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled while waiting", ""));
+    return "cancelled";
+}
+
 void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf *out)
 {
     struct model_job *j = model_find(m, id);
-    int64_t now = MODEL_MS(m);
 
     if ((j == NULL || j->state > JOB_RUNNING) && model_free_key(m, id)) {
         out_text(out, "freed");
     } else if (j == NULL) {
         out_refusal(out, "ELATER_NOJOB");
-    } else if (j->state == JOB_WAITING || j->state == JOB_PARKED) {
-        if (j->state == JOB_PARKED)
-            waiters_unpark(m, j, false);
-        model_end_cancelled(
-            m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled while waiting", ""));
-        waiters_hand_on(m);
-        out_text(out, "cancelled");
-    } else if (j->state == JOB_RUNNING && !only_waiting) {
-        if (j->cancel_ms == MODEL_NONE)
-            j->cancel_turn = ++m->turns;
-        j->cancel_ms = now;
-        model_wake(m, "!cancel");
-        out_text(out, "cancelling");
-    } else {
+    } else if (j->state > JOB_RUNNING || (j->state == JOB_RUNNING && only_waiting)) {
         out_refusal(out, "ELATER_STATE");
+    } else {
+        out_text(out, model_cancel_live(m, j));
+        waiters_hand_on(m);
     }
 }
 
@@ -340,6 +360,7 @@ void model_retry(struct model *m, const char *id, struct buf *out)
     j->has_tries = true;
     j->tries_due = MODEL_MS(m);
     model_enqueue(m, j, MODEL_MS(m));
+    batch_revive(m, j);
     reply_moved(out, j->id, "retried", MODEL_MS(m));
 }
 

@@ -45,7 +45,7 @@ static void render_job(const struct model *m, const struct model_job *j, struct 
         return;
     model_record(j, &record);
     rows_put(rows, "jobs", "hash", j->id, record.data, record.len);
-    if (record.data[0] == '+')
+    if (j->payload.n > MODEL_BIG)
         rows_put(rows, key_of(key, "big:", j->id), "string", NULL, j->payload.p, j->payload.n);
     buf_done(&record);
     render_state(m, j, rows);
@@ -183,6 +183,7 @@ void model_render(struct model *m, struct buf *out)
     if (m->max_payload != MODEL_NONE)
         rows_number(&rows, "config", "hash", "max_payload", m->max_payload);
     gates_render(m, &rows);
+    batches_render(m, &rows);
     rows_take(&rows, out);
 }
 
@@ -235,11 +236,13 @@ static const char *broken_job(const struct model *m, const struct model_job *j)
 
 const char *model_broken(struct model *m)
 {
-    for (size_t i = 0; i < m->jobs; i++) {
-        const char *what = broken_job(m, &m->job[i]);
+    const char *what;
 
+    for (size_t i = 0; i < m->jobs; i++) {
+        what = broken_job(m, &m->job[i]);
         if (what != NULL)
             return what;
     }
-    return gates_broken(m);
+    what = gates_broken(m);
+    return what != NULL ? what : batches_broken(m);
 }

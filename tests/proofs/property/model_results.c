@@ -18,6 +18,12 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
 
     if (e->verb == VERB_PROGRESS) {
         model_set(&j->progress, model_line(e->text));
+    } else if (j->corrupt != NULL && is_done(e) && j->chain.thens == 0) {
+        m->queue[e->queue].done++;
+        j->corrupt = NULL;
+        model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->output), 0);
+    } else if (j->corrupt != NULL) {
+        model_bury_corrupt(m, j, e->queue);
     } else if (cancelled && !is_done(e)) {
         model_end_cancelled(m, j,
                             model_outcome("cancelled", e->code, now, j->starts,
@@ -38,8 +44,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
         model_enqueue(m, j, j->tries_due);
     } else if (e->verb == VERB_DEAD) {
         model_fail(m, j, j->score, e->code, e->text);
-        (void)model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->output),
-                         e->a);
+        model_bury(m, j, model_outcome("dead", e->code, now, j->starts, e->text, e->output), e->a);
     } else {
         model_release(m, j, e->a);
     }
@@ -71,7 +76,7 @@ static bool is_refused(struct model *m, const struct model_end *e, struct model_
 {
     const char *refusal;
     char text[96];
-    size_t n = is_done(e) ? model_add_children(m, j, e, &refusal) : 0;
+    size_t n = is_done(e) && j->corrupt == NULL ? model_add_children(m, j, e, &refusal) : 0;
 
     if (n == 0)
         return false;
@@ -84,6 +89,7 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
                        struct freed *f, struct buf *out)
 {
     struct model_job *j = model_find(m, e->id);
+    bool is_followed = j != NULL && j->chain.thens > 0;
     char text[96];
 
     if (j == NULL || j->state != JOB_RUNNING || j->score != s->epoch || j->starts != e->start) {
@@ -101,13 +107,16 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
     }
     if (is_refused(m, e, j, out))
         return;
-    if (e->is_short && j->chain.thens > 0 && !f->is_watched)
+    if (e->is_short && is_followed && !f->is_watched)
         f->followed[f->followeds++] = j;
     else if (e->is_short)
         f->brief[f->briefs++] = j;
     else if (e->verb != VERB_PROGRESS)
         f->other[f->others++] = j;
+    /* Plain ends of members are told to their batches together. */
+    m->ends_later = e->is_short && !is_followed && !f->is_watched;
     apply(m, e, j, j->cancel_ms != MODEL_NONE);
+    m->ends_later = false;
     out_text(out, "ok");
 }
 
@@ -120,6 +129,7 @@ void model_settle(struct model *m, const struct model_step *s, struct buf *out)
             f.is_watched = is_watched(m);
         settle_one(m, s, &s->end[i], &f, out);
     }
+    batches_end_later(m);
     for (size_t i = 0; i < f.others; i++)
         gates_let_go(m, f.other[i], false);
     for (size_t i = 0; i < f.followeds; i++)

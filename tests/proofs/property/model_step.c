@@ -313,9 +313,12 @@ static void bury_one(struct claims *c, int q, const struct candidate *k)
     struct model_job *j = k->job;
     char *outcome = model_outcome("dead", 0, MODEL_MS(c->m), j->starts, k->text, "");
 
+    int before = c->m->caused[q];
+
     if (k->is_granted)
         waiters_unpark(c->m, j, false);
-    c->has_caused |= model_bury(c->m, j, outcome, 10000) == q;
+    model_bury(c->m, j, outcome, 10000);
+    c->has_caused |= c->m->caused[q] > before;
 }
 
 /* Returns how many jobs were parked. */

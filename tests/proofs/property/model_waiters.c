@@ -248,8 +248,10 @@ void waiters_hold(struct model *m, struct model_job *j, const struct model_spot 
 {
     struct buf text = BUF_INIT;
 
-    if (is_started && j->chain.thens > 0)
-        buf_puts(&text, "then");
+    if (is_started && (j->chain.thens > 0 || j->chain.batch != NULL))
+        buf_puts(&text, j->chain.thens > 0 ? "then" : "batch");
+    if (is_started && j->chain.batch != NULL)
+        buf_printf(&text, " %s", j->chain.batch);
     for (int i = 0; i < taken; i++)
         if (spot->gate[i]->kind != KIND_RATE || !is_started)
             buf_printf(&text, "%s%s", text.len > 0 ? "\n" : "", spot->gate[i]->id);

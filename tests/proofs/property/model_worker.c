@@ -425,6 +425,10 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
     int64_t now = MODEL_MS(m);
     char text[96], why[96];
 
+    if (j->corrupt != NULL) {
+        model_bury_corrupt(m, j, -1);
+        return;
+    }
     if (j->cancel_ms != MODEL_NONE) {
         model_end_cancelled(
             m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled; its worker died", ""));
@@ -443,7 +447,7 @@ static void recover(struct model *m, struct model_job *j, int64_t victim, int64_
                    (long long)victim, (long long)j->crashes);
     model_fail(m, j, victim, 0, why);
     if (j->crashes >= crashes) {
-        (void)model_bury(m, j, model_outcome("dead", 0, now, j->starts, text, ""), dead_max);
+        model_bury(m, j, model_outcome("dead", 0, now, j->starts, text, ""), dead_max);
         return;
     }
     model_set(&j->error, model_outcome("failed", 0, now, j->starts, text, ""));
@@ -520,7 +524,7 @@ static int64_t bury_never(struct model *m, int q)
         (void)snprintf(text, sizeof(text), "its score %.17g is not finite or after the year 5000",
                        row[i]->score);
         row[i]->is_there = false;
-        (void)model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, text, ""), 10000);
+        model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, text, ""), 10000);
         buried++;
     }
     return buried;
@@ -651,6 +655,7 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
     for (size_t i = 0; i < m->notes; i++)
         if (m->note[i].seen < now - 600000)
             m->note[i].is_there = false;
+    batches_tidy(m);
     judge_gates(m);
     buf_puts(out, "[ [ ");
     unserved(m, out);

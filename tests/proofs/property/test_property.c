@@ -27,7 +27,7 @@
 #include "short.h"
 
 #define LENGTH_MAX 50
-#define LONGER 3 /* crowded and chained sequences are so many times longer */
+#define LONGER 3 /* crowded, chained and batched sequences are so many times longer */
 #define START_US INT64_C(1767225600000000)
 
 static struct {
@@ -122,6 +122,11 @@ static bool is_chained(uint64_t seed)
     return seed % 8 == 5;
 }
 
+static bool is_batched(uint64_t seed)
+{
+    return seed % 16 == 1 || seed % 16 == 7;
+}
+
 static void start(const struct sequence *s)
 {
     uint64_t rnd = s->seed;
@@ -132,7 +137,8 @@ static void start(const struct sequence *s)
     model_reset(fx.model, us);
     fx.model->is_gated = s->seed % 2 == 0;
     fx.model->is_crowded = is_crowded(s->seed);
-    fx.model->is_plain = s->seed % 4 == 3;
+    fx.model->is_batched = is_batched(s->seed);
+    fx.model->is_plain = s->seed % 4 == 3 && !fx.model->is_batched;
     fx.model->is_chained = is_chained(s->seed);
 }
 
@@ -229,6 +235,51 @@ static void tell(struct sequence *s, int failed_at)
 
 /* ---- tests */
 
+/* What the sequences have met. */
+static void print_counts(void)
+{
+    const struct chain_counts *c = chain_counts();
+    const struct batch_counts *b = batch_counts();
+
+    (void)printf("chains: %llu jobs followed, %llu deaths told (%llu at once), %llu payloads\n",
+                 (unsigned long long)c->followed, (unsigned long long)c->told,
+                 (unsigned long long)c->at_once, (unsigned long long)c->large);
+    (void)printf(
+        "children: %llu (%llu dropped, %llu in the place of others, %llu large), %llu ends "
+        "refused\n",
+        (unsigned long long)c->children, (unsigned long long)c->dropped,
+        (unsigned long long)c->rewrote, (unsigned long long)c->large_children,
+        (unsigned long long)c->refused);
+    (void)printf("batches: %llu, %llu jobs joined (%llu a sealed one), %llu ended (%llu then, %llu "
+                 "finally), %llu on_dead, %llu tried again, %llu cancelled, %llu corrupt, %llu "
+                 "forgotten, %llu jobs of forgotten ones went on\n",
+                 (unsigned long long)b->opened, (unsigned long long)b->joined,
+                 (unsigned long long)b->inside, (unsigned long long)b->ended,
+                 (unsigned long long)b->callbacks[CALLBACK_THEN],
+                 (unsigned long long)b->callbacks[CALLBACK_FINALLY],
+                 (unsigned long long)b->callbacks[CALLBACK_ON_DEAD], (unsigned long long)b->revived,
+                 (unsigned long long)b->cancelled, (unsigned long long)b->corrupt,
+                 (unsigned long long)b->forgotten, (unsigned long long)b->passed);
+    (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
+                 (unsigned long long)short_counts()->claims,
+                 (unsigned long long)short_counts()->ends,
+                 (unsigned long long)short_counts()->refused);
+}
+
+/* If there was none of something, the run has shown nothing about it. */
+static void assert_counts(void)
+{
+    const struct chain_counts *c = chain_counts();
+    const struct batch_counts *b = batch_counts();
+
+    assert_true(short_counts()->claims > 0 && short_counts()->ends > short_counts()->refused);
+    assert_true(c->followed > 0 && c->large > 0 && c->told > 0);
+    assert_true(c->children > c->refused && c->refused > 0 && c->rewrote > 0);
+    assert_true(b->inside > 0 && b->revived > 0 && b->cancelled > 0 && b->forgotten > 0);
+    for (int i = 0; i < MODEL_CALLBACKS; i++)
+        assert_true(b->callbacks[i] > 0);
+}
+
 static void test_sequences(void **state)
 {
     (void)state;
@@ -239,8 +290,8 @@ static void test_sequences(void **state)
 
         if (i > 0 && i % 5000 == 0)
             (void)printf("%ld sequences\n", i);
-        /* Waiters and chains need time. */
-        s.n *= is_crowded(s.seed) || is_chained(s.seed) ? LONGER : 1;
+        /* Waiters, chains and batches need time. */
+        s.n *= is_crowded(s.seed) || is_chained(s.seed) || is_batched(s.seed) ? LONGER : 1;
         run(&s, false, &v);
         failed_at = v.call;
         finding_done(&v);
@@ -251,28 +302,9 @@ static void test_sequences(void **state)
     }
     (void)printf("%ld sequences from seed %llu, %llu calls, no difference\n", fx.sequences,
                  (unsigned long long)fx.seed, (unsigned long long)fx.calls);
-    (void)printf(
-        "chains: %llu jobs followed, %llu deaths told (%llu at once), %llu payloads\n",
-        (unsigned long long)chain_counts()->followed, (unsigned long long)chain_counts()->told,
-        (unsigned long long)chain_counts()->at_once, (unsigned long long)chain_counts()->large);
-    (void)printf(
-        "children: %llu (%llu dropped, %llu in the place of others, %llu large), %llu ends "
-        "refused\n",
-        (unsigned long long)chain_counts()->children, (unsigned long long)chain_counts()->dropped,
-        (unsigned long long)chain_counts()->rewrote,
-        (unsigned long long)chain_counts()->large_children,
-        (unsigned long long)chain_counts()->refused);
-    if (fx.sequences >= 100 && fx.length == LENGTH_MAX) {
-        assert_true(short_counts()->claims > 0 && short_counts()->ends > short_counts()->refused);
-        assert_true(chain_counts()->followed > 0 && chain_counts()->large > 0 &&
-                    chain_counts()->told > 0);
-        assert_true(chain_counts()->children > chain_counts()->refused &&
-                    chain_counts()->refused > 0 && chain_counts()->rewrote > 0);
-    }
-    (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
-                 (unsigned long long)short_counts()->claims,
-                 (unsigned long long)short_counts()->ends,
-                 (unsigned long long)short_counts()->refused);
+    print_counts();
+    if (fx.sequences >= 100 && fx.length == LENGTH_MAX)
+        assert_counts();
 }
 
 /* Test the comparison itself: it must see anything that differs from the model. */
