@@ -27,14 +27,15 @@ end
 -- The record of a held job is missing or corrupt. A job that is done ends well; any other end needs
 -- the record, and so does a next job: then the job is buried.
 local function apply_broken(R, r, record, tries, now_ms)
-  if r.verb ~= 'done' or L.has_next(db('HGET', R .. ':holds', r.id)) then
+  local hold = db('HGET', R .. ':holds', r.id)
+  if r.verb ~= 'done' or L.has_next(hold) then
     L.bury_broken(R, r.id, record, string.match(r.queue, '^%w[%w_-]*$'), now_ms)
     return
   end
   db('ZREM', R .. ':running', r.id)
-  L.end_member(R, L.batch_of(db('HGET', R .. ':holds', r.id)), r.id, 'done', now_ms)
-  L.finish(R, nil, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output),
-           now_ms, 0)
+  L.finish(R, nil, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output), now_ms,
+           0)
+  L.end_member(R, L.batch_of(hold), r.id, 'done', now_ms)
   L.count(R, 'done', r.queue, 1)
 end
 

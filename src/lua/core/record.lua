@@ -302,13 +302,15 @@ function L.bury_broken(R, id, record, queue, now_ms)
   queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]') or queue
   db('ZREM', R .. ':running', id)
   L.end_member(R, L.batch_of(db('HGET', R .. ':holds', id)), id, 'dead', now_ms)
+  local why = record and L.CORRUPT or 'its record is missing'
+  local outcome = L.outcome('dead', 0, now_ms, 0, why, '')
   if queue == nil or #queue > 64 then
+    L.announce(R, id, outcome)
     L.forget(R, {id})
     return
   end
   db('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
-  local why = record and L.CORRUPT or 'its record is missing'
-  L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, why, ''), now_ms)
+  L.bury(R, queue, id, outcome, now_ms)
 end
 
 -- Has a job in this state not ended yet?

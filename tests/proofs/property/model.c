@@ -367,7 +367,7 @@ void model_forget(struct model_job *j)
     model_set(&j->result, NULL);
 }
 
-static void announce(struct model *m, struct model_job *j, const char *outcome)
+void model_announce(struct model *m, struct model_job *j, const char *outcome)
 {
     char channel[64];
 
@@ -402,7 +402,7 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     batch_end(m, j, MEMBER_DEAD);
     m->queue[j->queue].is_known = true;
     m->queue[j->queue].dead++;
-    announce(m, j, outcome);
+    model_announce(m, j, outcome);
     over = (int64_t)model_jobs(m, j->queue, JOB_DEAD, -1, dead) - max;
     for (int64_t i = 0; i < over && i < 2; i++)
         model_forget(dead[i]);
@@ -420,7 +420,7 @@ void model_trim(struct model *m, int q, enum model_state state, int64_t before, 
 
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep)
 {
-    announce(m, j, outcome);
+    model_announce(m, j, outcome);
     unique_end(m, j);
     batch_end(m, j, strncmp(outcome, "done ", 5) == 0 ? MEMBER_DONE : MEMBER_CANCELLED);
     if (keep <= 0) {

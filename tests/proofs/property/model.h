@@ -502,6 +502,8 @@ void model_lower_head(struct model *m, int q, int64_t due);
 void model_mark(struct model *m, int q, char mark);
 void model_enqueue(struct model *m, struct model_job *j, int64_t due);
 void model_forget(struct model_job *j);
+/* Tell the outcome to those who wait for the job. */
+void model_announce(struct model *m, struct model_job *j, const char *outcome);
 /* The model takes ownership of the outcome. */
 void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max);
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep);

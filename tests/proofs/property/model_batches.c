@@ -15,6 +15,7 @@
 #define LOST_MS INT64_C(604800000)
 #define LISTED 128 /* Redis keeps the order of a sorted set that never had more members */
 #define TIDIED 16
+#define CORRUPT "its record is corrupt (what is left of it is its payload)"
 #define CANCEL_PAGE 100
 
 static const char *const CALLBACKS[MODEL_CALLBACKS] = {"then", "finally", "on_dead"};
@@ -311,6 +312,10 @@ void model_bury_corrupt(struct model *m, struct model_job *j, int by)
     j->chain = MODEL_NO_CHAIN;
     j->queue = q >= 0 ? q : by;
     if (j->queue < 0) {
+        char *outcome = model_outcome("dead", 0, MODEL_MS(m), 0, CORRUPT, "");
+
+        model_announce(m, j, outcome);
+        free(outcome);
         j->queue = 0;
         model_forget(j);
         return;
@@ -322,10 +327,7 @@ void model_bury_corrupt(struct model *m, struct model_job *j, int by)
     /* A payload in a key of its own is still there. */
     if (j->payload.n <= MODEL_BIG)
         j->payload = (struct bytes){record, strlen(record)};
-    model_bury(m, j,
-               model_outcome("dead", 0, MODEL_MS(m), 0,
-                             "its record is corrupt (what is left of it is its payload)", ""),
-               10000);
+    model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, CORRUPT, ""), 10000);
 }
 
 /* ---- functions */
