@@ -280,6 +280,8 @@ static void test_listing(void **state)
     assert_string_equal(fcall("later_batch_jobs b"), text("[0 [%s live]]", a));
     assert_string_equal(fcall("later_batch_jobs b done 0"), "[0]");
     assert_starts(fcall("later_batch_jobs b nosuch"), "!ELATER_ARGS");
+    assert_starts(fcall("later_batch_jobs b live 99999999999999999999"), "!ELATER_ARGS");
+    assert_starts(fcall("later_v1_batches 99999999999999999999"), "!ELATER_ARGS");
     (void)fcall("later_v1_batches 0");
     assert_string_equal(at(1, 0, -1), "b");
     assert_string_equal(at(1, 1, -1), "open");

@@ -13,7 +13,7 @@ L.register('later_batch_jobs', {'no-writes'}, function(R, args)
   if not cursor and state and L.whole(state) then
     state, cursor = nil, state
   end
-  if state and not L.MEMBER_STATES[state] or cursor and not string.find(cursor, '^%d+$') then
+  if state and not L.MEMBER_STATES[state] or cursor and not L.whole(cursor) then
     L.fail('ELATER_ARGS', 'give NAME [live|done|dead|cancelled] [CURSOR]')
   end
   local page = L.ask(R .. ':members:' .. batch.name, 'zset', 'ZSCAN', cursor or '0', 'COUNT', PAGE)

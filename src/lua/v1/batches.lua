@@ -7,7 +7,7 @@
 local PAGE = 50
 
 L.register('later_v1_batches', {'no-writes'}, function(R, args)
-  if not args[1] or not string.find(args[1], '^%d+$') then
+  if not L.whole(args[1]) then
     L.fail('ELATER_ARGS', 'give CURSOR')
   end
   local page = L.ask(R .. ':batches', 'hash', 'HSCAN', args[1], 'COUNT', PAGE)

@@ -142,6 +142,10 @@ static void make_world(void)
     free(large);
     (void)redis("ZADD R:due:mail 1767225600000 raw");
     (void)fcall("later_v1_await %s", meant("$A"));
+    (void)fcall("later_batch b finally sms on_dead mail pay");
+    assert_starts(fcall("later_add far in 1h batch b x"), "[j");
+    (void)fcall("later_batch ended keep 0s");
+    (void)fcall("later_batch_seal ended");
     (void)fcall("later_v1_note stray-key later:x");
     (void)fcall("later_pause held by me");
     assert_starts(fcall("later_pause soon by me for 1h"), "paused");
@@ -184,6 +188,19 @@ static const char *const CALLS[] = {
     "later_explain gate@u",
     "later_result $K",
     "later_result $D",
+    "later_batch new then mail finally sms on_dead far keep 1h pay",
+    "later_batch b finally sms on_dead mail pay",
+    "later_batch_seal b",
+    "later_batch_show b",
+    "later_batch_jobs b live 0",
+    "later_batch_cancel b",
+    "later_batch_cancel b $A",
+    "later_v1_batches 0",
+    "later_add mail batch b x",
+    "later_add_many mail batch b -- x y",
+    "later_v1_audit batches '' 100",
+    "later_v1_audit members '' 100 members:b",
+    "later_v1_repair members '' 100 members:b",
     "later_pause mail by me reason why for 5m",
     "later_pause new",
     "later_resume mail at +5m",
@@ -323,10 +340,10 @@ static const char ONE_SET[] =
     "results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
     "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
-    "  limits = 1, queues = 1}\n"
+    "  limits = 1, queues = 1, batches = 1}\n"
     "local more = {due = 1, q = 1, solo = 1, big = 1, worker = 1, dead = 1, done = 1, token = 1,\n"
     "  parked = 1, granted = 1, aside = 1, line = 1, wait = 1, lock = 1, sem = 1, rate = 1, uniq = "
-    "1}\n"
+    "1,\n  members = 1, batch = 1}\n"
     "local function say(what) bad[#bad + 1] = what end\n"
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
     "  local name = string.sub(key, 1, #root) == root and string.sub(key, #root + 1) or '?'\n"
@@ -857,9 +874,9 @@ static void R15_one_queue_stops_alone(void **state)
 /* Calls that take memory without being needed to end a job. */
 static bool is_add(const char *call)
 {
-    static const char *const takers[] = {"later_add",      "later_lock ",     "later_sem_acquire",
-                                         "later_throttle", "later_limit_set", "later_v1_enter",
-                                         "later_v1_import"};
+    static const char *const takers[] = {"later_add",         "later_batch ",   "later_lock ",
+                                         "later_sem_acquire", "later_throttle", "later_limit_set",
+                                         "later_v1_enter",    "later_v1_import"};
 
     for (size_t i = 0; i < COUNT(takers); i++)
         if (starts(call, takers[i]))
@@ -870,10 +887,11 @@ static bool is_add(const char *call)
 static bool only_reads(const char *call)
 {
     static const char *const readers[] = {
-        "later_show",     "later_explain",     "later_v1_gates",  "later_result",
-        "later_stats",    "later_version",     "later_v1_list",   "later_v1_workers",
-        "later_limits",   "later_fence_check", "later_v1_health", "later_v1_rights",
-        "later_v1_audit", "later_v1_look",     "later_v2_look",   "later_v1_known"};
+        "later_show",       "later_explain",     "later_v1_gates",  "later_result",
+        "later_stats",      "later_version",     "later_v1_list",   "later_v1_workers",
+        "later_limits",     "later_fence_check", "later_v1_health", "later_v1_rights",
+        "later_v1_audit",   "later_v1_look",     "later_v2_look",   "later_v1_known",
+        "later_batch_show", "later_batch_jobs",  "later_v1_batches"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
