@@ -302,8 +302,8 @@ static void test_a_cancel(void **state)
     (void)state;
     make_callback("told");
     test_handler(dir, "slow",
-                 "echo start >> %s\n"
                  "trap 'echo term >> %s; kill $s; exit 1' TERM\n"
+                 "echo start >> %s\n"
                  "sleep 60 & s=$!\n"
                  "wait\n",
                  out, out);

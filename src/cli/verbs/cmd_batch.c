@@ -204,7 +204,7 @@ static int run_ls(struct cli *cli, struct err *err)
 
 static int run_cancel(struct cli *cli, struct err *err)
 {
-    char after[16] = "";
+    char before[16] = "";
     int64_t cancelled = 0, cancelling = 0;
 
     do {
@@ -212,15 +212,15 @@ static int run_cancel(struct cli *cli, struct err *err)
         struct reply *r;
 
         cli_call_puts(&call, cli->argv[1]);
-        cli_call_puts(&call, after);
+        cli_call_puts(&call, before);
         r = cli_fcall(cli, "later_batch_cancel", &call, err);
         if (r == NULL)
             return -1;
         cancelled += reply_int(reply_at(r, 0));
         cancelling += reply_int(reply_at(r, 1));
-        text_copy(after, sizeof(after), reply_str(reply_at(r, 2)));
+        text_copy(before, sizeof(before), reply_str(reply_at(r, 2)));
         reply_free(r);
-    } while (after[0] != '\0');
+    } while (before[0] != '\0');
     if (cli->json) {
         json_t *line = json_object();
 

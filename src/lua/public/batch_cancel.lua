@@ -1,41 +1,44 @@
--- later_batch_cancel R NAME [AFTER] -> [cancelled, cancelling, AFTER]
+-- later_batch_cancel R NAME [BEFORE] -> [cancelled, cancelling, BEFORE]
 --
--- Cancel the live members of a batch, as later_cancel does, a hundred a call: AFTER is that of the
--- last reply, empty or left out first; empty in a reply: there are no more. cancelled: how many
--- ended; cancelling: how many run and were flagged. The first call seals the batch, and from then
--- on nothing joins it, no children and no next jobs of chains.
+-- Cancel the live members of a batch, as later_cancel does, a hundred a call, the newest first: so
+-- none gets the place of one that runs and is cancelled. BEFORE is that of the last reply, empty or
+-- left out first; empty in a reply: there are no more. cancelled: how many ended; cancelling: how
+-- many run and were flagged. The first call seals the batch, and from then on nothing joins it, no
+-- children and no next jobs of chains.
 -- Errors: ELATER_ARGS BATCH NOBATCH TYPE. Cost: O(log n) a member.
 
 local PAGE = 100
 
--- -> the next live members behind this id
-local function live_behind(key, after)
-  local rank = L.rank_behind(key, after ~= '' and '0' or '', after)
-  return redis.call('ZRANGE', key, rank, rank + PAGE - 1, 'WITHSCORES')
+-- -> how many live members come before this id, before all if it is empty
+local function count_before(key, id)
+  if id == '' then
+    return redis.call('ZCOUNT', key, 0, 0)
+  end
+  local n = L.rank_behind(key, '0', id)
+  return redis.call('ZSCORE', key, id) == '0' and n - 1 or n
 end
 
 L.register('later_batch_cancel', {'allow-oom'}, function(R, args)
-  local batch, after = L.need_batch(R, args[1]), args[2] or ''
-  if after ~= '' and not L.is_id(after) then
-    L.fail('ELATER_ARGS', 'give NAME [AFTER], the id of the last reply')
+  local batch, before = L.need_batch(R, args[1]), args[2] or ''
+  if before ~= '' and not L.is_id(before) then
+    L.fail('ELATER_ARGS', 'give NAME [BEFORE], the id of the last reply')
   end
-  local book = L.book(R, L.now_us())
-  db('ZCARD', R .. ':members:' .. batch.name) -- a key of a foreign type is met here
-  local rows = live_behind(R .. ':members:' .. batch.name, after)
+  local book, key = L.book(R, L.now_us()), R .. ':members:' .. batch.name
+  db('ZCARD', key) -- a key of a foreign type is met here
+  local n = count_before(key, before)
+  local ids = n > 0 and redis.call('ZRANGE', key, math.max(n - PAGE, 0), n - 1) or {}
   if not batch.cancelled_ms then
     L.seal(R, batch, book.now_ms, 'cancelled_ms')
   end
-  local cancelled, cancelling, last = 0, 0, ''
-  for i = 1, #rows, 2 do
-    local id, is_live = rows[i], rows[i + 1] == '0'
-    local state, job, tries = L.locate(R, id)
-    if is_live and job and L.is_live(state) then
-      local answer = L.cancel(book, id, state, job, tries)
+  local cancelled, cancelling = 0, 0
+  for i = #ids, 1, -1 do
+    local state, job, tries = L.locate(R, ids[i])
+    if job and L.is_live(state) then
+      local answer = L.cancel(book, ids[i], state, job, tries)
       cancelled = cancelled + (answer == 'cancelled' and 1 or 0)
       cancelling = cancelling + (answer == 'cancelling' and 1 or 0)
     end
-    last = is_live and id or ''
   end
   L.hand_on(book)
-  return {cancelled, cancelling, #rows == 2 * PAGE and last or ''}
+  return {cancelled, cancelling, n > PAGE and ids[1] or ''}
 end)

@@ -427,8 +427,8 @@ void model_batch_seal(struct model *m, const char *name, struct buf *out);
 void model_batch_show(struct model *m, const char *name, struct buf *out);
 /* state: -1: any; cursor: of Redis. */
 void model_batch_jobs(struct model *m, const char *name, int state, struct buf *out);
-/* after: an id, or "". */
-void model_batch_cancel(struct model *m, const char *name, const char *after, struct buf *out);
+/* before_id: an id, or "". */
+void model_batch_cancel(struct model *m, const char *name, const char *before_id, struct buf *out);
 void model_batches(struct model *m, struct buf *out);
 /* An audit of the batches, or of the members of one that is there, finds nothing. name: NULL for
  * the batches. */

@@ -506,19 +506,16 @@ void model_batch_jobs(struct model *m, const char *name, int state, struct buf *
     free(all);
 }
 
-/* Cancel a page of these members; rank: of the first one. */
-static void cancel_page(struct model *m, const struct model_member *all, size_t n, size_t rank,
-                        struct buf *out)
+/* Cancel a page of the first n of these members, the last one first. */
+static void cancel_page(struct model *m, const struct model_member *all, size_t n, struct buf *out)
 {
     int64_t cancelled = 0, cancelling = 0;
-    const char *last = "";
-    size_t end_at = rank + CANCEL_PAGE;
+    size_t from = n > CANCEL_PAGE ? n - CANCEL_PAGE : 0;
 
-    for (size_t i = rank; i < n && i < end_at; i++) {
+    for (size_t i = n; i-- > from;) {
         struct model_job *j = &m->job[all[i].job - m->job];
 
-        last = all[i].state == MEMBER_LIVE ? j->id : "";
-        if (all[i].state != MEMBER_LIVE || j->corrupt != NULL)
+        if (j->corrupt != NULL)
             continue;
         if (strcmp(model_cancel_live(m, j), "cancelled") == 0)
             cancelled++;
@@ -529,32 +526,31 @@ static void cancel_page(struct model *m, const struct model_member *all, size_t 
     buf_puts(out, "[ ");
     out_int(out, cancelled);
     out_int(out, cancelling);
-    out_text(out, n >= end_at ? last : "");
+    out_text(out, from > 0 ? all[from].job->id : "");
     buf_puts(out, "] ");
 }
 
-void model_batch_cancel(struct model *m, const char *name, const char *after, struct buf *out)
+void model_batch_cancel(struct model *m, const char *name, const char *before_id, struct buf *out)
 {
     struct model_batch *b = need(m, name, out);
     struct model_member *all;
-    size_t n, rank = 0;
+    size_t n = 0;
 
     if (b == NULL)
         return;
-    if (after[0] != '\0' && after[0] != 'j') {
+    if (before_id[0] != '\0' && before_id[0] != 'j') {
         out_refusal(out, "ELATER_ARGS");
         return;
     }
     all = sorted(b);
-    n = b->members;
-    while (after[0] != '\0' && rank < n && all[rank].state == MEMBER_LIVE &&
-           strcmp(all[rank].job->id, after) <= 0)
-        rank++;
+    while (n < b->members && all[n].state == MEMBER_LIVE &&
+           (before_id[0] == '\0' || strcmp(all[n].job->id, before_id) < 0))
+        n++;
     if (b->cancelled_ms == MODEL_NONE) {
         b->cancelled_ms = MODEL_MS(m);
         seal(m, b);
     }
-    cancel_page(m, all, n, rank, out);
+    cancel_page(m, all, n, out);
     waiters_hand_on(m);
     free(all);
 }
