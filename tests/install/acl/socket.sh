@@ -28,6 +28,7 @@ for url in "unix:worker@$SOCK" "unix://worker@$SOCK" "unix:worker@$SOCK?db=0"; d
     [ "$(env -u REDISCLI_AUTH "$LATER" --config "$DIR/socket.yaml" cli ACL WHOAMI)" = worker ]
     env -u REDISCLI_AUTH "$LATERD" --config "$DIR/socket.yaml" --check-config >/dev/null 2>&1
     root_later add mail x >/dev/null
+    rm -f "$DIR/socket.log" # the daemon before this one wrote it, too
     env -u REDISCLI_AUTH "$LATERD" --config "$DIR/socket.yaml" >/dev/null 2>"$DIR/socket.log" &
     laterd=$!
     wait_for grep -q 'event=end.*outcome=done' "$DIR/socket.log"
