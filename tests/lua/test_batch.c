@@ -263,6 +263,16 @@ static void test_foreign_keys(void **state)
     (void)redis("DEL R:q:f:5");
     assert_string_equal(fcall("later_batch_seal b"), "[b repeated]");
     assert_string_equal(told("f"), "-f B=b,1,1,0,0\\n");
+    /* So is that of a death, with the seal or the next death. */
+    open_it("e on_dead d");
+    a = add("q batch e x");
+    (void)redis("SET R:q:d:5 x");
+    claim_all(w, "q");
+    (void)step(w, text("1 %s 1 dead q 10 0 no x", a), "none", "0");
+    assert_string_equal(fcall("later_batch_seal e"), "[e sealed]");
+    (void)redis("DEL R:q:d:5");
+    assert_string_equal(fcall("later_batch_seal e"), "[e repeated]");
+    assert_string_equal(told("d"), "-d B=e,1,0,1,0\\n");
     (void)redis("SET R:members:c x");
     open_it("c");
     assert_starts(fcall("later_add q batch c x"), "!ELATER_TYPE");

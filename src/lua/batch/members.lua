@@ -66,7 +66,7 @@ local function has_fired(batch, what)
 end
 
 -- Add the callback `what` of a batch, once. What hinders it must not keep a member from ending:
--- then later_batch_seal adds it, when it is called again.
+-- then the next end of a member adds it, or later_batch_seal, when it is called again.
 local function fire(R, batch, what, now_ms)
   local queue = batch[what]
   if not queue or has_fired(batch, what) then
@@ -81,9 +81,13 @@ local function fire(R, batch, what, now_ms)
   end
 end
 
--- Add the callbacks of a sealed batch that has no live member. -> whether it has ended
+-- Add the callbacks that are due: that of the first death, and those of a sealed batch that has no
+-- live member. -> whether it has ended
 local function end_batch(R, batch, now_ms)
   local key = members_key(R, batch.name)
+  if batch.dead then
+    fire(R, batch, 'on_dead', now_ms)
+  end
   if not batch.sealed_ms or db('ZCOUNT', key, LIVE, LIVE) > 0 then
     return false
   end
@@ -106,7 +110,8 @@ end
 function L.lacks_callbacks(R, batch)
   local n = L.batch_counts(R, batch.name)
   local is_whole = batch.ended_ms and (not batch.finally or has_fired(batch, 'finally')) and
-                   (not batch['then'] or n.done < n.total or has_fired(batch, 'then'))
+                   (not batch['then'] or n.done < n.total or has_fired(batch, 'then')) and
+                   (not batch.on_dead or not batch.dead or has_fired(batch, 'on_dead'))
   return n.live == 0 and not is_whole
 end
 
@@ -115,7 +120,6 @@ local function after_end(R, batch, state, id, now_ms)
   local died = state == DEAD and not batch.dead
   if died then
     batch.dead = id
-    fire(R, batch, 'on_dead', now_ms)
   end
   local fired = batch.fired
   if end_batch(R, batch, now_ms) or died or fired ~= batch.fired then
