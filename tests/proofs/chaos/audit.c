@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "batch.h"
 #include "store/keys.h"
 #include "finding.h"
 
@@ -30,6 +31,9 @@ static void ask(const struct ledger *l, char next[24])
 
         /* What could not be put back because of a foreign key is left to the reaper, by design. */
         if (reply_is(reply_at(f, 0), "stranger"))
+            continue;
+        if (reply_is(reply_at(f, 0), "lost-callback") &&
+            batch_is_hindered(l, reply_str(reply_at(f, 1))))
             continue;
         finding_break(reply_str(reply_at(f, 0)), "%s %s %s: %s", l->root, reply_str(reply_at(f, 1)),
                       reply_str(reply_at(f, 2)), reply_str(reply_at(f, 3)));
@@ -91,6 +95,16 @@ static void audit_keys(const struct ledger *l, const struct reply *keys, const c
     ask(l, end);
 }
 
+static void audit_members(const struct ledger *l, const struct reply *keys)
+{
+    for (size_t i = 0; i < reply_count(keys); i++) {
+        const char *name = reply_str(reply_at(keys, i)) + strlen(l->root) + 1;
+
+        if (strncmp(name, "members:", 8) == 0)
+            audit_phase(l, "members", name);
+    }
+}
+
 static void audit_sets(const struct ledger *l, const struct reply *keys)
 {
     for (size_t i = 0; i < reply_count(keys); i++) {
@@ -108,13 +122,14 @@ void audit(const struct ledger *l)
         "lock:", "sem:", "rate:granted:", "wait:", "granted:", NULL};
     static const char *const phases[] = {"running",  "jobs",    "tries",  "errors",
                                          "failures", "results", "cancel", "progress",
-                                         "workers",  "parked",  "holds"};
+                                         "workers",  "parked",  "holds",  "batches"};
     struct reply *keys = keys_of(l);
 
     audit_keys(l, keys, "keys", NULL);
     audit_sets(l, keys);
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
         audit_phase(l, phases[i], NULL);
+    audit_members(l, keys);
     audit_keys(l, keys, "gates", gates);
     for (int q = 0; q < QUEUES; q++)
         audit_phase(l, "queue", names_queue[q]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "audit.h"
+#include "batch.h"
 #include "judge.h"
 #include "moves.h"
 #include "finding.h"
@@ -56,6 +57,14 @@ static void resume_all(struct world *w)
         call_text(&w->call, names_queue[q]);
         world_tell(w, ROLE_ALL);
     }
+}
+
+/* Seal all batches, which also adds the callbacks that a foreign key kept away. */
+static void seal_all(struct world *w)
+{
+    for (int name = 0; name < BATCHES; name++)
+        if (batch_of(w->l, name) != NULL)
+            batch_seal(w, name);
 }
 
 static bool runs_any(const struct ledger *l, int64_t epoch)
@@ -163,10 +172,13 @@ static void drain_space(struct world *w)
     struct worker *v = keep_one(w);
 
     resume_all(w);
+    seal_all(w);
+    judge_all(w->l);
     let_pass(w, v);
     run_all(w, v);
     audit(w->l);
     judge_end(w->l);
+    batch_check_ended(w->l);
 }
 
 void drain(struct world *w)

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "arena.h"
+#include "batch.h"
 #include "chain.h"
+#include "child.h"
 #include "finding.h"
 
 /* Read everything in one call, one row per thing. A key of a foreign type counts as empty: foreign
@@ -73,6 +75,7 @@ void judge_start(void)
     r = arena_must(&call);
     (void)snprintf(sha, sizeof(sha), "%s", reply_str(r));
     reply_free(r);
+    batch_start();
 }
 
 static struct reply *look(const struct ledger *l)
@@ -199,6 +202,18 @@ static void see_row(struct ledger *l, const char *row)
         s->epoch = strtoll(row + 13, NULL, 10);
 }
 
+/* How the job may have ended that is where it is now, and might have been in the states `may`. */
+static int ended_as(const struct job *j, int may)
+{
+    if (ledger_is_live(j))
+        return 1 << END_NONE;
+    if (j->may == DEAD)
+        return 1 << END_DEAD;
+    if (j->ended != 1 << END_NONE)
+        return j->ended;
+    return 1 << END_CANCELLED | ((may & DEAD) != 0 ? 1 << END_DEAD : 0);
+}
+
 static void check_job(struct ledger *l, struct job *j)
 {
     struct sight *s = sight_of(l, j);
@@ -220,6 +235,7 @@ static void check_job(struct ledger *l, struct job *j)
         finding_break("owner", "%s %s runs under %lld, it was given to %lld", l->root, j->id,
                       (long long)s->epoch, (long long)j->epoch);
     j->may = is;
+    j->ended = ended_as(j, may);
     if (is == DEAD)
         chain_dies(j);
 }
@@ -236,7 +252,6 @@ static void check_jobs(struct ledger *l, const struct reply *rows)
             check_job(l, j);
         l->alive += ledger_is_live(j);
     }
-    chain_check(l);
 }
 
 /* ---- unique keys */
@@ -370,6 +385,10 @@ void judge_all(struct ledger *l)
 
     looks++;
     check_jobs(l, rows);
+    chain_check(l);
+    child_check(l);
+    batch_check(l);
+    l->is_blurred = false;
     check_raws(l, rows);
     check_unique(l);
     check_gates(l, rows);
@@ -381,8 +400,9 @@ void judge_all(struct ledger *l)
 static void check_key(const struct ledger *l, const char *key)
 {
     static const char *const left[] = {
-        "lock:",    "sem:",          "wait:",   "line:",  "parked",   "holds", "aside:", "timers",
-        "granted:", "rate:granted:", "running", "cancel", "progress", "q:",    "due:",   "solo:"};
+        "lock:",    "sem:",   "wait:",    "line:",         "parked",    "holds",
+        "aside:",   "timers", "granted:", "rate:granted:", "running",   "cancel",
+        "progress", "q:",     "due:",     "solo:",         "batch:open"};
     const char *name = key + strlen(l->root) + 1;
 
     for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)

@@ -53,13 +53,8 @@ struct job *ledger_add(struct ledger *l, const char *id, int queue)
         abort();
     l->jobs++;
     *slot = l->jobs;
-    *j = (struct job){.queue = queue,
-                      .may = WAITS,
-                      .unique = LEDGER_NONE,
-                      .lock = LEDGER_NONE,
-                      .limit_sem = LEDGER_NONE,
-                      .limit_rate = LEDGER_NONE,
-                      .chain.on_dead = LEDGER_NONE};
+    *j = LEDGER_PLAIN;
+    j->queue = queue;
     (void)snprintf(j->id, sizeof(j->id), "%s", id);
     return j;
 }

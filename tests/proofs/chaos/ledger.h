@@ -14,6 +14,8 @@
 #define LEDGER_JOBS 16384
 #define LEDGER_WORKERS 512
 #define LEDGER_RAWS 4096
+#define LEDGER_BATCHES 2048
+#define LEDGER_CHILDREN 8192
 #define LEDGER_NONE (-1)
 
 /* Where a job may be. WAITS: waiting, parked or let in. RUNS: running. DEAD, DONE, GONE:
@@ -28,6 +30,9 @@ struct chain {
     int n;
     int on_dead; /* or LEDGER_NONE */
 };
+
+/* How a job ended, as its batch tells it. */
+enum end { END_NONE, END_DONE, END_DEAD, END_CANCELLED, ENDS };
 
 struct job {
     char id[16];
@@ -47,6 +52,50 @@ struct job {
     int ends, deaths;   /* how often it was done, and died */
     int followed, told; /* how many jobs were caused by that */
     bool is_told;       /* its present death is counted */
+    bool has_died;      /* at least once */
+    int batch;          /* of the ledger, or LEDGER_NONE */
+    int ended;          /* how it may have ended, as bits 1 << enum end */
+};
+
+/* A job without options. */
+#define LEDGER_PLAIN                                                                               \
+    ((struct job){.may = WAITS,                                                                    \
+                  .unique = LEDGER_NONE,                                                           \
+                  .lock = LEDGER_NONE,                                                             \
+                  .limit_sem = LEDGER_NONE,                                                        \
+                  .limit_rate = LEDGER_NONE,                                                       \
+                  .chain.on_dead = LEDGER_NONE,                                                    \
+                  .batch = LEDGER_NONE,                                                            \
+                  .ended = 1 << END_NONE})
+
+/* A child of a job (child.h). */
+struct child {
+    int serial;
+    int parent; /* the job whose child it is */
+    struct job job;
+    bool is_due; /* it was added */
+    int met;     /* how many such jobs there were */
+};
+
+enum callback { ON_END, ON_ALL_DONE, ON_DEATH, CALLBACKS };
+
+/* Members of a batch: all of them, then by how they ended. */
+struct tally {
+    int total, of[ENDS];
+};
+
+/* One batch of a name. Its payload is `batch <serial>`, and its callbacks go to different
+ * queues. */
+struct batch {
+    int name, serial;
+    int callback[CALLBACKS];   /* queues, or LEDGER_NONE */
+    int64_t keep_ms, until_ms; /* until_ms: when it is forgotten; 0: it has not ended */
+    bool is_there, is_sealed, is_cancelled;
+    bool has_ended;   /* at least once */
+    bool is_hindered; /* a foreign key may have kept it from what it owes; a seal adds that */
+    int called[CALLBACKS];
+    struct tally told[CALLBACKS];
+    bool is_new[CALLBACKS]; /* told, and not looked at */
 };
 
 struct worker {
@@ -88,6 +137,11 @@ struct ledger {
     int workers;
     struct raw raw[LEDGER_RAWS];
     int raws;
+    struct batch batch[LEDGER_BATCHES];
+    int batches;
+    struct child child[LEDGER_CHILDREN];
+    int children;
+    int64_t latest_ms; /* of the clock */
     struct lease lock[LOCKS][OWNERS], sem[LIMITED][OWNERS];
     struct limit limit[DEFINED];
     int queue_lock[QUEUES], queue_sem[QUEUES], queue_rate[QUEUES]; /* or LEDGER_NONE */

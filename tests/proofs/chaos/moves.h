@@ -7,6 +7,8 @@
 
 #include "world.h"
 
+#define CROWD 30 /* jobs alive; beyond that few are added */
+
 /* Choose a namespace, let time pass, make one random move and judge. */
 void move_any(struct world *w);
 
@@ -20,8 +22,21 @@ void move_job(struct world *w); /* run now, reschedule, retry */
 void move_pause(struct world *w);
 void move_purge(struct world *w);
 void move_read(struct world *w); /* calls that write nothing */
+/* Add random options of a job to the call, and to o. */
+void option_plain(struct world *w, struct job *o);
+void option_chain(struct world *w, struct job *o);
+void option_gates(struct world *w, struct job *o);
 /* Returns a job that may be in one of these states, mostly a recent one; NULL: none was found. */
 struct job *move_pick(struct world *w, int may);
+
+/* ---- batches (moves_batch.c) */
+
+void move_batch(struct world *w);
+/* Add a batch to the call, and to o, in so many percent of all calls, of jobs that may join. o then
+ * names one that is there, or none. */
+void option_batch(struct world *w, int percent, struct job *o);
+/* Seal the batch of this name. */
+void batch_seal(struct world *w, int name);
 
 /* ---- workers (moves_workers.c, moves_step.c) */
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "batch.h"
 #include "chain.h"
 #include "finding.h"
 
@@ -32,7 +33,7 @@ static int maybe(struct world *w, int percent, int n)
 }
 
 /* Add random gate options and a key to the call; the gates are stored in o. */
-static void gate_options(struct world *w, struct job *o)
+void option_gates(struct world *w, struct job *o)
 {
     int key = maybe(w, 50, KEYS), lock = maybe(w, 35, LOCKS);
 
@@ -79,7 +80,7 @@ static void unique_options(struct world *w, struct job *o)
     }
 }
 
-static void plain_options(struct world *w, struct job *o)
+void option_plain(struct world *w, struct job *o)
 {
     if (dice_percent(&w->dice, 30)) {
         call_text(&w->call, "in");
@@ -100,7 +101,7 @@ static void plain_options(struct world *w, struct job *o)
     }
 }
 
-static void chain_options(struct world *w, struct job *o)
+void option_chain(struct world *w, struct job *o)
 {
     int n = dice_percent(&w->dice, 20) ? 1 + dice_below(&w->dice, CHAIN_MAX) : 0;
 
@@ -148,6 +149,8 @@ static void take_added(struct world *w, const struct reply *r, int queue, const 
         if (j != NULL) {
             rewrite(j, o);
             j->unique = o->unique;
+            j->batch = o->batch;
+            batch_join(w->l, j->batch, NULL);
         }
     } else if (j == NULL) {
         finding_break("add", "%s an add is answered %s %s, which nobody added", w->l->root, id,
@@ -165,20 +168,17 @@ static void take_added(struct world *w, const struct reply *r, int queue, const 
 void move_add(struct world *w)
 {
     int queue = dice_below(&w->dice, QUEUES);
-    struct job o = {.unique = LEDGER_NONE,
-                    .lock = LEDGER_NONE,
-                    .limit_sem = LEDGER_NONE,
-                    .limit_rate = LEDGER_NONE,
-                    .chain.on_dead = LEDGER_NONE};
+    struct job o = LEDGER_PLAIN;
     struct reply *r;
 
     world_begin(w, "later_add");
     call_text(&w->call, names_queue[queue]);
     if (dice_percent(&w->dice, 75)) {
-        plain_options(w, &o);
-        gate_options(w, &o);
+        option_plain(w, &o);
+        option_gates(w, &o);
         unique_options(w, &o);
-        chain_options(w, &o);
+        option_chain(w, &o);
+        option_batch(w, o.unique >= 0 ? 0 : 25, &o);
     }
     put_payload(w);
     r = world_ask(w, any_role(w, ROLE_PRODUCER));
@@ -190,19 +190,16 @@ void move_add(struct world *w)
 void move_add_many(struct world *w)
 {
     int queue = dice_below(&w->dice, QUEUES), n = 1 + dice_below(&w->dice, 8);
-    struct job o = {.unique = LEDGER_NONE,
-                    .lock = LEDGER_NONE,
-                    .limit_sem = LEDGER_NONE,
-                    .limit_rate = LEDGER_NONE,
-                    .chain.on_dead = LEDGER_NONE};
+    struct job o = LEDGER_PLAIN;
     struct reply *r;
 
     world_begin(w, "later_add_many");
     call_text(&w->call, names_queue[queue]);
     if (dice_percent(&w->dice, 60)) {
-        plain_options(w, &o);
-        gate_options(w, &o);
-        chain_options(w, &o);
+        option_plain(w, &o);
+        option_gates(w, &o);
+        option_chain(w, &o);
+        option_batch(w, 40, &o);
     }
     call_text(&w->call, "--");
     for (int i = 0; i < n; i++)
@@ -298,6 +295,7 @@ static void retry(struct world *w)
         chain_dies(j);
         j->is_told = false;
         j->may = WAITS;
+        j->ended = 1 << END_NONE;
         j->crashes = 0;
     }
     reply_free(r);

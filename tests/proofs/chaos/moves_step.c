@@ -5,23 +5,29 @@
 #include <string.h>
 
 #include "chain.h"
-#include "rates.h"
+#include "child.h"
 #include "finding.h"
+#include "rates.h"
 
 #define RESULTS 64
+#define CHILDREN 12
 
 struct result {
     struct job *job;
     const char *verb;
     int64_t amount;
-    bool is_due;   /* this worker holds the job: the result has to be accepted */
-    bool is_plain; /* told in a group */
+    bool is_due;         /* this worker holds the job: the result has to be accepted */
+    bool is_plain;       /* told in a group */
+    struct child *child; /* the first of its children */
+    int children;
 };
 
 struct step {
     struct worker *worker;
     struct result result[RESULTS];
     int n, plains;
+    struct call words; /* behind the first word: what the call says of children */
+    int parents, children;
     bool is_new; /* call later_v2_step instead of later_v1_step */
 };
 
@@ -60,6 +66,69 @@ static void choose_plain(struct world *w, struct step *s)
                       !r->job->is_big && dice_percent(&w->dice, 70);
         s->plains += r->is_plain;
     }
+}
+
+/* ---- children */
+
+/* Append a child of this result to what the call says. */
+static void put_child(struct world *w, struct step *s, struct result *r)
+{
+    struct job o = LEDGER_PLAIN;
+    struct child *c;
+
+    o.queue = dice_below(&w->dice, QUEUES);
+    call_begin(&w->call, names_queue[o.queue]);
+    if (dice_percent(&w->dice, 60)) {
+        option_plain(w, &o);
+        option_chain(w, &o);
+    }
+    if (dice_percent(&w->dice, 20))
+        option_gates(w, &o);
+    option_batch(w, r->job->batch >= 0 ? 60 : 20, &o);
+    call_printf(&w->call, "n%d", w->serial);
+    c = child_new(w->l, w->serial++, r->job, &o);
+    r->child = r->children++ == 0 ? c : r->child;
+    call_number(&s->words, w->call.n);
+    for (int i = 0; i < w->call.n; i++)
+        call_text(&s->words, call_word(&w->call, i));
+}
+
+/* The call names the number of a result among those that are not plain, and how many children it
+ * has. */
+static void put_children(struct world *w, struct step *s, struct result *r, int number)
+{
+    int n = 1 + dice_below(&w->dice, 3);
+
+    if (w->l->children + n > LEDGER_CHILDREN || s->children + n > CHILDREN)
+        return;
+    call_number(&s->words, number);
+    call_number(&s->words, n);
+    while (n-- > 0)
+        put_child(w, s, r);
+    s->children += r->children;
+    s->parents++;
+}
+
+static void choose_children(struct world *w, struct step *s)
+{
+    int number = 0;
+
+    call_begin(&s->words, "");
+    for (int i = 0; i < s->n && s->is_new; i++) {
+        struct result *r = &s->result[i];
+        bool is_good = strcmp(r->verb, "done") == 0 || strcmp(r->verb, "result") == 0;
+
+        number += !r->is_plain;
+        if (!r->is_plain && is_good && w->l->alive < CROWD && dice_percent(&w->dice, 40))
+            put_children(w, s, r, number);
+    }
+}
+
+static void put_words(struct world *w, const struct step *s)
+{
+    call_number(&w->call, s->parents);
+    for (int i = 1; i < s->words.n; i++)
+        call_text(&w->call, call_word(&s->words, i));
 }
 
 /* One group for each plain result. */
@@ -106,13 +175,28 @@ static void end_job(const struct world *w, const struct result *r)
         return;
     if (strcmp(r->verb, "done") == 0 || strcmp(r->verb, "result") == 0) {
         j->may = r->amount > 0 ? DONE : GONE;
-        chain_goes_on(j);
+        j->ended = 1 << END_DONE;
+        child_added(w->l, r->child, r->children);
+        chain_goes_on(w->l, j);
     } else if (strcmp(r->verb, "dead") == 0 && !j->cancelling) {
         j->may = DEAD;
+        j->ended = 1 << END_DEAD;
         chain_dies(j);
     } else {
         j->may = ledger_back(w->l, j);
     }
+}
+
+/* A child may be refused for its own options only: one in the batch of its parent joins that, also
+ * when it is sealed. The answer: refused child N: TEXT */
+static void check_refused(const struct world *w, const struct result *r, const char *answer)
+{
+    int n = r->children > 0 ? atoi(answer + strlen("refused child ")) : 0;
+    const struct child *c = n >= 1 && n <= r->children ? &r->child[n - 1] : NULL;
+
+    if (c == NULL || (strstr(answer, "is sealed") != NULL && c->job.batch == r->job->batch))
+        finding_break("result", "%s the result of %s, with %d children: %s", w->l->root, r->job->id,
+                      r->children, answer);
 }
 
 static void take_answer(struct world *w, const struct step *s, const struct result *r,
@@ -127,6 +211,8 @@ static void take_answer(struct world *w, const struct step *s, const struct resu
     else if (strcmp(answer, "settled") == 0 && is_held)
         finding_break("result", "%s the result of %s is settled, and %lld holds it with start %lld",
                       w->l->root, r->job->id, (long long)r->job->epoch, (long long)r->job->start);
+    else if (strncmp(answer, "refused", 7) == 0)
+        check_refused(w, r, answer);
     else if (strncmp(answer, "error", 5) == 0 && !w->is_disturbed)
         finding_break("result", "%s the result of %s: %s", w->l->root, r->job->id, answer);
     else if (strcmp(answer, "ok") == 0)
@@ -309,9 +395,11 @@ static void take_step(struct world *w, const struct step *s, const struct reply 
 
 static void step(struct world *w, struct worker *v, bool all)
 {
-    struct step s = {.worker = v};
+    static struct step s;
     struct reply *r;
     int held;
+
+    s = (struct step){.worker = v, .words = s.words};
 
     choose_results(w, &s, all);
     held = held_by(w->l, v);
@@ -320,6 +408,7 @@ static void step(struct world *w, struct worker *v, bool all)
                 strcmp(s.result[i].verb, "progress") != 0;
     s.is_new = dice_percent(&w->dice, 70);
     choose_plain(w, &s);
+    choose_children(w, &s);
     world_begin(w, s.is_new ? "later_v2_step" : "later_v1_step");
     call_number(&w->call, v->epoch);
     call_number(&w->call, v->link);
@@ -331,8 +420,10 @@ static void step(struct world *w, struct worker *v, bool all)
         put_groups(w, &s);
     else if (dice_percent(&w->dice, 40))
         call_text(&w->call, "0");
-    if (s.is_new && dice_percent(&w->dice, 50))
+    if (s.is_new && (s.parents > 0 || dice_percent(&w->dice, 50)))
         call_number(&w->call, dice_below(&w->dice, 20));
+    if (s.parents > 0)
+        put_words(w, &s);
     r = world_ask(w, dice_percent(&w->dice, 60) ? ROLE_WORKER : ROLE_ALL);
     if (r != NULL)
         take_step(w, &s, r, !all && dice_percent(&w->dice, 3));

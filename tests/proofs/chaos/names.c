@@ -10,6 +10,7 @@ const char *const names_key[KEYS] = {"1", "2"};
 const char *const names_unique[UNIQUES] = {"u1", "u2", "u:3"};
 const char *const names_owner[OWNERS] = {"ann", "bob", "cid", "dan", "eve"};
 const char *const names_space[SPACES] = {"later:{one}", "later:{two}"};
+const char *const names_batch[BATCHES] = {"b1", "b2", "b3", "b4", "b5"};
 const int names_priority[PRIORITIES] = {1, 5, 8};
 
 int names_find(const char *const *list, int n, const char *name)

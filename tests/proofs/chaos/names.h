@@ -12,6 +12,7 @@
 #define UNIQUES 3
 #define OWNERS 5
 #define SPACES 2
+#define BATCHES 5
 #define PRIORITIES 3
 
 extern const char *const names_queue[QUEUES];
@@ -22,6 +23,7 @@ extern const char *const names_key[KEYS];
 extern const char *const names_unique[UNIQUES];
 extern const char *const names_owner[OWNERS];
 extern const char *const names_space[SPACES];
+extern const char *const names_batch[BATCHES];
 extern const int names_priority[PRIORITIES];
 
 /* The index of a name in a list, or -1. */

@@ -75,8 +75,10 @@ void world_move_clock(struct world *w, int64_t us)
         w->latest_us = w->now_us;
     if (us < 0)
         rates_set_back();
-    for (int s = 0; s < SPACES; s++)
+    for (int s = 0; s < SPACES; s++) {
         ledger_end_leases(w->space[s], NOW_MS(w));
+        w->space[s]->latest_ms = w->latest_us / 1000;
+    }
     arena_set_time(w->now_us);
 }
 
