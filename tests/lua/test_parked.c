@@ -190,6 +190,42 @@ static void test_paused_reservation(void **cmocka_state)
     assert_string_equal(at(3, 0, 0, -1), both);
 }
 
+/* A job that takes its gates one by one has a start of a rate that is deleted meanwhile. The step
+ * that gives it its last gate must not claim it. */
+static void test_rate_that_goes(void **cmocka_state)
+{
+    const char *w = worker(), *id, *spot;
+    const char *set[] = {"HSET", ROOT ":parked", NULL, NULL};
+    int steps = 0;
+
+    (void)cmocka_state;
+    (void)redis("HSET R:queues mail rate=slow");
+    (void)fcall("later_limit_set own rate 10/1s");
+    (void)fcall("later_limit_set slow rate 1/100ms");
+    (void)add("mail x");
+    assert_int_equal(strlen(claims(w, 1)), 12);
+    id = add("mail rate own x");
+    assert_string_equal(claims(w, 1), "");
+    /* As if it was passed over often enough. */
+    spot = redis("HGET R:parked %s", id);
+    assert_non_null(strstr(spot, " 2\\nrate:own\\nrate:slow"));
+    set[2] = id;
+    set[3] = text("%.*s 17 1000 2\nrate:own\nrate:slow", (int)strcspn(spot, " "), spot);
+    assert_string_equal(send_args(4, set, NULL), "0");
+    (void)redis("SADD R:rate:granted:own %s", id);
+    (void)redis("HSET R:holds %s rate:own", id);
+    assert_string_equal(fcall("later_limit_del own"), "1");
+    do {
+        assert_string_equal(claims(w, 1), "");
+        assert_string_equal(at(6, -1), "[]");
+        assert_true(steps++ < 2000);
+        assert_string_equal(state_of(id), "parked");
+    } while (strcmp(named("gate"), "rate:own") != 0);
+    (void)fcall("later_limit_set own rate 10/1s");
+    while (strcmp(claims(w, 1), id) != 0)
+        assert_true(steps++ < 2000);
+}
+
 /* ---- unique keys */
 
 /* For a parked job, `replace` keeps its due time, and `drop` tells it. */
@@ -666,6 +702,7 @@ int main(void)
         FX_TEST(test_lease_is_not_shortened),
         FX_TEST(test_entered_in_vain),
         FX_TEST(test_paused_reservation),
+        FX_TEST(test_rate_that_goes),
         FX_TEST(test_unique_while_parked),
         FX_TEST(test_foreign_lock_in_a_claim),
         FX_TEST(test_foreign_lock_at_the_end),

@@ -20,10 +20,11 @@ function L.grant(book, queue, job, spot)
 end
 
 -- A job has all its gates and waits for none any more. Where this step claims next, it is put
--- into book.let_in, from which granted.lua claims it; else its grant is written.
+-- into book.let_in, from which granted.lua claims it; else its grant is written. So is that of a
+-- job with a start of a rate that was shut or deleted since: the next claim takes it back.
 function L.let_in(book, queue, job, spot)
   local list = book.let_in[queue]
-  if not book.claims_next or (book.room[queue] or 0) == 0 or
+  if not book.claims_next or (book.room[queue] or 0) == 0 or L.closed_gate(book, spot) or
      not list and db('ZCARD', book.R .. ':granted:' .. queue) > 0 then
     L.grant(book, queue, job, spot)
     return
