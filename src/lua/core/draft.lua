@@ -38,7 +38,7 @@
 --   caused       queue -> how many jobs that are due now the call adds to it (chain.lua)
 --   counts, hints  done after the writes, may fail: counters of R:stats, functions
 --   mends        functions to call after writes were undone
---   is_used      does any of these hold anything?
+--   is_used      may any of these, the locks or the journal hold anything? A plain add uses none
 local draft = {is_used = true}
 L.draft = draft
 
@@ -53,10 +53,10 @@ function L.begin()
     draft.entries, draft.known_empty, draft.touched, draft.erasures = entries, known_empty, {}, {}
     draft.gone, draft.steps, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
     draft.moved, draft.caused = {}, {}
+    L.begin_locks()
+    draft.begin_journal()
     draft.is_used = false
   end
-  L.begin_locks()
-  draft.begin_journal()
 end
 
 -- Stands for the tables of an entry that it does not need yet: most never do.

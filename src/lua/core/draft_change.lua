@@ -186,7 +186,7 @@ end
 function L.try(fn, ...)
   local since, n_events = n_journal, L.events and #L.events
   local n_hints, n_steps = #draft.hints, #draft.steps
-  depth = depth + 1
+  draft.is_used, depth = true, depth + 1
   local ok, a, b = pcall(fn, ...)
   depth = depth - 1
   if not ok then

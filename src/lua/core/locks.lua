@@ -19,6 +19,7 @@ end
 local function lock_of(key)
   local l = locks[key]
   if not l then
+    L.draft.is_used = true
     l = {key = key, kind = 'hash', row = false, was = false, is_changed = false}
     local row = not L.is_known_empty(key) and L.read_entry(l, 'HMGET', unpack(FIELDS))
     row = row and row[1] and row
