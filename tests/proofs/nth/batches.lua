@@ -52,6 +52,9 @@ nth.step_scenario('batch: in groups, and one is cancelled', 'batches', {short = 
 nth.step_scenario('batch: the last one is kept', 'batches', {results = {{'last', 'done', 3600000}}, queues = {}})
 nth.step_scenario('batch: the last one dies', 'batches', {results = {{'last', 'dead', 100}}, queues = {}})
 nth.step_scenario('batch: deaths', 'batches', {results = {{'fails', 'dead', 100}, {'fails2', 'dead', 100}}})
+nth.step_scenario('batch: a child joins its sealed batch', 'batches', {
+  results = {{'last', 'done', 0, '', {{'uniq', 'batch', 'last'}}},
+             {'one', 'done', 0, '', {{'uniq'}, {'keyed', 'batch', 'open'}}}}})
 nth.step_scenario('batch: no end', 'batches', {results = {{'one', 'retry', 500}, {'two', 'release', 0}, {'stop', 'release', 0}}})
 nth.step_scenario('batch: all of them, and claims', 'batches', {
   results = {{'fails', 'dead', 100}, {'two', 'done'}, {'stop', 'retry', 0}}, short = {{'mail', 'one', 'last'}, {'gate', 'lock'}}})

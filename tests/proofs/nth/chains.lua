@@ -43,6 +43,21 @@ nth.step_scenario('chain: once more', 'chains', {is_second = true, queues = {},
   results = {{'three', 'done'}, {'res', 'result', 0, 'res|result'}, {'large2', 'done', 3600000}, {'fails2', 'dead', 100}},
   short = {{'mail', 'plain', 'two'}, {'uniq', 'uniq'}}})
 
+-- ---- children
+
+nth.step_scenario('children: two', 'chains', {
+  results = {{'plain', 'done', 0, '', {{'keyed'}, {'sms', 'in', '5m'}}}}, queues = {}})
+nth.step_scenario('children: with all options', 'chains', {results = {{'plain', 'done', 0, '', {
+  {'keyed', 'priority', '1', 'key', 'k', 'attempts', '3', 'keep', '1h', 'token', 't', is_big = true},
+  {'uniq', 'unique', 'fresh', 'lock', 'window'}}}}, queues = {}})
+nth.step_scenario('children: with a next job and a result', 'chains', {results = {
+  {'res', 'result', 0, 'res|result', {{'uniq'}}}, {'large', 'done', 0, '', {{'uniq'}, {'keyed', is_big = true}}}}})
+nth.step_scenario('children: of a kept job', 'chains', {results = {{'two', 'done', 3600000, '', {{'uniq'}}}}, queues = {}})
+nth.step_scenario('children: one is refused', 'chains', {
+  results = {{'plain', 'done', 0, '', {{'keyed'}, {'uniq', 'batch', 'nosuch'}}}, {'three', 'done'}}, queues = {}})
+nth.step_scenario('children: once more', 'chains', {is_second = true, queues = {},
+  results = {{'plain', 'done', 0, '', {{'keyed'}}}}})
+
 -- ---- it does not
 
 nth.step_scenario('chain: a death', 'chains', {results = {{'fails', 'dead', 100}}, queues = {}})

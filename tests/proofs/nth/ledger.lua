@@ -5,7 +5,7 @@ function nth.found(kind, text)
   table.insert(nth.findings, {kind, text})
 end
 
--- ---- chains
+-- ---- chains and children
 
 -- The end of this job causes another one, in this queue, which has to run (in m.killer: to die).
 local function add_caused(m, tag, queue, chain)
@@ -16,10 +16,16 @@ local function add_caused(m, tag, queue, chain)
   m.fate[caused], m.chain[caused] = queue == m.killer and 'dead' or 'run', chain
 end
 
--- This result of a job was accepted, perhaps earlier. Only one that is done is followed, once.
-function nth.go_on(m, tag, verb)
-  local chain = m.chain[tag]
-  local queue = chain and not chain.is_followed and (verb == 'done' or verb == 'result') and chain.thens[1]
+-- This result of a job was accepted, perhaps earlier. Only one that is done is followed, once, and adds
+-- its children, once.
+function nth.go_on(m, tag, verb, children)
+  local chain, is_good = m.chain[tag], verb == 'done' or verb == 'result'
+  local queue = chain and not chain.is_followed and is_good and chain.thens[1]
+  for _, child in ipairs(is_good and children or {}) do
+    if not m.fate[tag .. '+' .. child[1]] then
+      add_caused(m, tag, child[1])
+    end
+  end
   if queue then
     chain.is_followed = true
     add_caused(m, tag, queue, {thens = {unpack(chain.thens, 2)}, on_dead = chain.on_dead})
@@ -93,7 +99,7 @@ function nth.end_result(m, epoch, r)
     return
   end
   m.held[epoch][r[1]] = nil
-  nth.go_on(m, held.tag, r[3])
+  nth.go_on(m, held.tag, r[3], r.children)
   if m.fate[held.tag] == 'any' then
     return
   elseif r[3] == 'done' or r[3] == 'result' then
@@ -113,6 +119,8 @@ function nth.take_answers(m, epoch, reply, results, short)
     elseif answer == 'settled' and not m.sent[r[1]] then
       nth.found('settled', (m.tag[r[1]] or r[1]) .. ': its worker runs it, and Redis says that it does not')
       m.held[epoch][r[1]] = nil
+    elseif string.sub(answer, 1, 7) == 'refused' then
+      m.sent[r[1]] = nil -- a child is refused: it goes on
     else
       m.sent[r[1]] = nil
       nth.end_result(m, epoch, r)

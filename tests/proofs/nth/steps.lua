@@ -1,13 +1,14 @@
 -- Scenarios: steps, with results of every verb and claims of every kind.
 
--- spec: results {tag, verb, amount, output}* (BIG: a large one), short {queue, tag...}*, queues, ahead, room, is_second
+-- spec: results {tag, verb, amount, output, children}* (BIG: a large one; children: {queue, option, value, ...}*),
+-- short {queue, tag...}*, queues, ahead, room, is_second
 -- (the same step was made before, and its reply was lost; without claims)
 function nth.step_scenario(name, stage, spec)
   local function results_of(m)
     local out, epoch = {}, m.name[spec.worker or 'W1']
     for i, r in ipairs(spec.results or {}) do
       out[i] = {m.name[r[1]], m.held[epoch][m.name[r[1]]].start, r[2], 'mail', r[3] or 0,
-                r[4] == 'BIG' and r[1] .. '|' .. string.rep('y', 20000) or r[4]}
+                r[4] == 'BIG' and r[1] .. '|' .. string.rep('y', 20000) or r[4], children = r[5]}
     end
     return out
   end
@@ -39,7 +40,7 @@ function nth.step_scenario(name, stage, spec)
       end
     end
     if spec.ahead then
-      out[#out + 1] = spec.ahead
+      out[#out + 1], out.has_ahead = spec.ahead, true
     end
     return out
   end
@@ -63,7 +64,7 @@ function nth.step_scenario(name, stage, spec)
     nth.must(unpack(call(m)))
     keep_sent(m)
     for id, r in pairs(m.sent) do
-      nth.go_on(m, m.tag[id], r[3])
+      nth.go_on(m, m.tag[id], r[3], r.children)
     end
   end
   nth.scenario{name = name, stage = stage, worker = spec.worker or 'W1', call = call,

@@ -182,9 +182,30 @@ function nth.worker(m, name, places)
   return epoch
 end
 
--- The arguments of a step. results: {id, start, verb, queue, a, output (nil: one that fits)}; queues: names; more: the arguments
--- from NG on, which only later_v2_step has
+-- -> what a step says behind AHEAD of the children of these results, nil for nothing. A child has the tag of its
+-- parent and its queue, since its payload is the tag of its parent.
+local function children_args(m, results)
+  local out, n = {}, 0
+  for i, r in ipairs(results) do
+    if r.children then
+      n, out[#out + 1], out[#out + 2] = n + 1, i, #r.children
+    end
+    for _, child in ipairs(r.children or {}) do
+      out[#out + 1] = #child + 1
+      for _, word in ipairs(child) do
+        out[#out + 1] = word
+      end
+      out[#out + 1] = m.tag[r[1]] .. '|' .. (child.is_big and string.rep('y', 20000) or '')
+    end
+  end
+  return n > 0 and {n, unpack(out)} or nil
+end
+
+-- The arguments of a step. results: {id, start, verb, queue, a, output (nil: one that fits), children = ...}; queues: names;
+-- more: the arguments from NG on, which only later_v2_step has; its has_ahead: AHEAD is among them
 function nth.step_args(m, epoch, held, results, queues, more, room)
+  local children = children_args(m, results)
+  more = more or children and {0}
   local args = {more and 'later_v2_step' or 'later_v1_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
   local function put(...)
     for _, value in ipairs({...}) do
@@ -200,6 +221,10 @@ function nth.step_args(m, epoch, held, results, queues, more, room)
     put(queue, room or 50, 1048576)
   end
   put(unpack(more or {}))
+  if children and not more.has_ahead then
+    put(0)
+  end
+  put(unpack(children or {}))
   return args
 end
 
