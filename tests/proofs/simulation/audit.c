@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "batch.h"
 #include "chain.h"
 #include "ledger.h"
 #include "plan.h"
@@ -332,6 +333,7 @@ void audit(void)
 
     view_get(&v);
     check_jobs(&v);
+    batch_check();
     check_raws(&v);
     for (unsigned q = 0; q < PLAN_QUEUES; q++)
         check_queue(&v, q);

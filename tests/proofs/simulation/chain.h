@@ -7,10 +7,19 @@
 
 #include "ledger.h"
 
+/* The payload of a child begins so; then follows the id of its parent, and CHAIN_JOINS if it joins
+ * the batch of its parent. */
+#define CHAIN_CHILD "child of "
+#define CHAIN_JOINS ", joins"
+
 /* An option of an add; any. */
 void chain_option(struct chain *c, const char *name, const char *value);
 
-/* Is this the record of a caused job? Then add it to the model. NULL: it is not. */
+/* The value of this field in a header; false, and "", if it has none. */
+bool chain_field(const char *record, char name, char *value, size_t size);
+
+/* Is this the record of a caused job, or of a callback (batch.h)? Then add it to the model. NULL:
+ * it is not. */
 struct entry *chain_meet(const char *id, const char *record);
 
 /* Has an end of this job caused a job that nobody has met yet? */

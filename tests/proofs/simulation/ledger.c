@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "batch.h"
 #include "chain.h"
 #include "plan.h"
 #include "run/guard/guard.h"
@@ -149,7 +150,16 @@ static void finish(struct entry *e, enum where where)
 void ledger_die(struct entry *e)
 {
     finish(e, DEAD);
+    e->has_died = true;
     e->chain.deaths += e->chain.on_dead[0] != '\0';
+}
+
+void ledger_cancel(struct entry *e)
+{
+    if (e->where == WAITING)
+        finish(e, CANCELLED);
+    else if (e->where == RUNNING)
+        e->is_cancelling = true;
 }
 
 /* Back to waiting, without counting the attempt. */
@@ -180,6 +190,11 @@ static void take_result(int64_t epoch, const char *const *r, const char *answer)
     int64_t start = atoll(r[1]), amount = atoll(r[4]);
     bool current = is_current(e, epoch, start);
 
+    if (strncmp(answer, "refused ", 8) == 0) {
+        if (e == NULL || e->batch == 0 || !batch_is_cancelled(e->batch))
+            world_break("I8-error", "the children of %s are refused: %s", r[0], answer);
+        return;
+    }
     if (strcmp(answer, "ok") != 0) {
         if (strcmp(answer, "settled") != 0)
             world_break("I8-error", "the result of %s is answered: %s", r[0], answer);
@@ -201,7 +216,8 @@ static void take_result(int64_t epoch, const char *const *r, const char *answer)
         return;
     if (strcmp(r[2], "done") == 0 || strcmp(r[2], "result") == 0) {
         finish(e, DONE);
-        e->chain.ends += e->chain.then[0] != '\0';
+        e->chain.ends +=
+            e->chain.then[0] != '\0' && (e->batch == 0 || !batch_is_cancelled(e->batch));
     } else if (e->is_cancelling) {
         finish(e, CANCELLED);
     } else if (strcmp(r[2], "dead") == 0) {
@@ -386,8 +402,9 @@ static void check_solo(const struct reply *groups, const char *held)
     }
 }
 
-/* Plain results are told only if they are not ok, by their number. */
-static void take_plain_results(int64_t epoch, const char *const *a, const struct reply *refused)
+/* Plain results are told only if they are not ok, by their number. Returns what follows them. */
+static const char *const *take_plain_results(int64_t epoch, const char *const *a,
+                                             const struct reply *refused)
 {
     int64_t number = 0;
     size_t next = 0;
@@ -407,6 +424,24 @@ static void take_plain_results(int64_t epoch, const char *const *a, const struct
             take_result(epoch, r, answer);
         }
     }
+    return a;
+}
+
+/* Behind AHEAD: NC {number n {words word*words}*n}*NC. The children of results that were accepted
+ * are there now. results: the first one */
+static void take_children(const char *const *a, const char *const *results,
+                          const struct reply *answers)
+{
+    for (int64_t parents = atoll(*a++); parents > 0; parents--) {
+        size_t at = (size_t)atoll(*a++) - 1;
+        struct entry *e = ledger_find(results[8 * at]);
+        bool is_added = reply_is(item(answers, at), "ok") && e != NULL;
+
+        for (int64_t n = atoll(*a++); n > 0; n--) {
+            e->chain.children += is_added;
+            a += 1 + atoll(*a);
+        }
+    }
 }
 
 static void take_claims(int64_t epoch, const struct reply *groups)
@@ -422,8 +457,9 @@ static void take_claims(int64_t epoch, const struct reply *groups)
     }
 }
 
-static void on_step(const char *const *a, const struct reply *r)
+static void on_step(int argc, const char *const *a, const struct reply *r)
 {
+    const char *const *rest, *const *end = a + argc;
     int64_t epoch = atoll(a[0]);
     const struct known *k = find_worker(epoch);
     size_t n = (size_t)atoll(a[4]);
@@ -446,7 +482,9 @@ static void on_step(const char *const *a, const struct reply *r)
                   reply_str(item(item(r, 2), i)));
         take_result(epoch, &a[5 + 8 * i], reply_str(item(item(r, 2), i)));
     }
-    take_plain_results(epoch, &a[6 + 8 * n + 3 * (size_t)atoll(a[5 + 8 * n])], item(r, 9));
+    rest = take_plain_results(epoch, &a[6 + 8 * n + 3 * (size_t)atoll(a[5 + 8 * n])], item(r, 9));
+    if (end - rest > 1)
+        take_children(rest + 1, &a[5], item(r, 2));
     check_solo(item(r, 3), a[2]);
     take_claims(epoch, item(r, 3));
     if (reply_count(item(r, 6)) > 0)
@@ -689,7 +727,21 @@ static void on_add(int argc, const char *const *a, const struct reply *r)
         e->has_rate = e->has_rate || strcmp(a[i], "rate") == 0;
         e->may_expire = e->may_expire || strcmp(a[i], "expire") == 0;
         chain_option(&e->chain, a[i], a[i + 1]);
+        if (strcmp(a[i], "batch") == 0)
+            batch_join(e, batch_number(a[i + 1]), NULL);
     }
+}
+
+static void on_batch(const char *function, const char *const *a, const struct reply *r)
+{
+    int number = batch_number(a[0]);
+
+    if (strcmp(function, "later_batch") == 0 && reply_is(item(r, 1), "opened"))
+        batch_opened(number);
+    else if (strcmp(function, "later_batch_seal") == 0)
+        batch_sealed(number);
+    else if (strcmp(function, "later_batch_cancel") == 0)
+        batch_cancelled(number);
 }
 
 static void on_cancel(const char *const *a, const struct reply *r)
@@ -760,7 +812,7 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
             strncmp(reply_str(r), "ELATER_", 7) != 0)
             world_break("bug", "%s: %s", f, reply_str(r));
     } else if (strcmp(f, "later_v2_step") == 0) {
-        on_step(a, r);
+        on_step(argc - 4, a, r);
     } else if (strcmp(f, "later_v1_beat") == 0) {
         on_beat(a, r);
     } else if (strcmp(f, "later_v1_register") == 0) {
@@ -779,6 +831,8 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
         on_retry(a, r);
     } else if (strcmp(f, "later_run_now") == 0 || strcmp(f, "later_reschedule") == 0) {
         on_move(a, r);
+    } else if (strncmp(f, "later_batch", strlen("later_batch")) == 0) {
+        on_batch(f, a, r);
     } else if (strcmp(f, "ZADD") == 0) {
         on_zadd(argv);
     }
@@ -860,6 +914,7 @@ static void copy_model(struct model *to, const struct model *from)
 void ledger_save(void)
 {
     copy_model(&saved, &now);
+    batch_save();
 }
 
 void ledger_lose(void)
@@ -877,6 +932,7 @@ void ledger_lose(void)
     }
     for (size_t i = 0; i < now.njobs; i++)
         now.jobs[i].is_rolled_back = true;
+    batch_lose();
     nlosses++;
     lost_at_us = world.now_us;
     free(was.jobs);
@@ -894,6 +950,11 @@ size_t ledger_count(void)
 struct entry *ledger_at(size_t i)
 {
     return &now.jobs[i];
+}
+
+size_t ledger_index(const struct entry *e)
+{
+    return (size_t)(e - now.jobs);
 }
 
 const struct raw *ledger_raws(size_t *n)

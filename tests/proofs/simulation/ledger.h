@@ -8,7 +8,8 @@
  *   I3  only the holder's results count                  I8  the indexes of Redis agree (audit.h)
  *   I4  attempts are counted and never exceeded          I9  after the trouble all jobs end
  *   I7  no two run under one lock, and as many under a semaphore as it has permits
- *   I11 each end of a job causes exactly what its chain says (chain.h)
+ *   I11 each end of a job causes exactly what its chain, its handler and its batch say (chain.h,
+ *       batch.h)
  *   LockToken   the fences of a lock rise            I10 nothing is left behind
  *   GcraWindow  no more starts in any time than burst + rate * time
  *   early       no start before its time by Redis' clock
@@ -37,6 +38,7 @@ enum where { WAITING, RUNNING, DONE, DEAD, CANCELLED };
 struct chain {
     char then[4 * (JOB_QUEUE_MAX + 1)], on_dead[JOB_QUEUE_MAX + 1];
     unsigned ends, deaths, followed, told;
+    unsigned children, born; /* the children of its ends, and those that were met */
 };
 
 struct entry {
@@ -54,6 +56,8 @@ struct entry {
     bool ran;            /* a handler was started with this start number */
     bool is_rolled_back; /* by a loss of data, and not claimed since */
     struct chain chain;
+    int batch; /* 0: none */
+    bool is_child, has_died;
 };
 
 /* A raw member that waits. */
@@ -82,6 +86,9 @@ void ledger_lose(void);
 struct entry *ledger_add(const char *id, const char *queue);
 /* The job is among the dead now. */
 void ledger_die(struct entry *e);
+/* The job is cancelled with its batch, if it has not ended. */
+void ledger_cancel(struct entry *e);
+size_t ledger_index(const struct entry *e); /* ledger_at(i) is e */
 
 size_t ledger_count(void);
 struct entry *ledger_at(size_t i);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "audit.h"
+#include "batch.h"
 #include "chain.h"
 #include "ledger.h"
 #include "net.h"
@@ -81,7 +82,7 @@ static bool is_drained(void *arg)
             chain_owes(ledger_at(i)))
             return false;
     }
-    return true;
+    return !batch_is_any_open();
 }
 
 static bool all_left(void *arg)
@@ -182,6 +183,7 @@ static void run_seed(uint64_t seed, const struct options *o, struct totals *t)
     plan_say(&plan);
     server_flush();
     ledger_begin();
+    batch_begin(&plan);
     net_begin(&plan);
     virtual_pool_begin(&plan);
     workers_begin(&plan);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit.h"
 #include "base/mem.h"
 #include "ledger.h"
 #include "server.h"
@@ -245,6 +246,8 @@ static void execute(struct call *c)
                   reply_str(c->reply));
         return;
     }
+    if (strcmp(c->argv[c->argc > 1], "later_batch_cancel") == 0)
+        audit_meet(); /* the model has to know whom it cancels */
     ncalls++;
     c->reply = server_call(c->argc, (const char *const *)c->argv, c->lens);
     ledger_executed(c->conn->owner, c->sent_us, c->argc, (const char *const *)c->argv, c->reply);

@@ -35,6 +35,8 @@ struct plan {
     unsigned clock_steps;
     unsigned gates;     /* jobs in a thousand that pass locks, a semaphore or a rate */
     unsigned chains;    /* adds in a thousand that name what follows */
+    unsigned batches;   /* how many */
+    unsigned children;  /* handlers in a thousand that add jobs */
     unsigned operators; /* actions of people: cancel, retry, pause … */
     unsigned quick;     /* handlers in a thousand that end at once, so that jobs are prefetched */
     bool same_host;     /* workers can tell that another has certainly died */

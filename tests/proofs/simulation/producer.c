@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "batch.h"
 #include "ledger.h"
 #include "net.h"
 #include "server.h"
@@ -172,6 +173,14 @@ static void add_chain(struct deed *d)
     }
 }
 
+static void add_batch(struct deed *d)
+{
+    if (!random_chance(600))
+        return;
+    word(d, "batch");
+    d->argv[d->argc++] = mem_printf("b%lld", (long long)random_between(1, plan->batches));
+}
+
 static struct deed *add_job(void)
 {
     bool is_plain = plan->quick > 0 && random_chance(970);
@@ -198,6 +207,8 @@ static struct deed *add_job(void)
     }
     if (plan->chains > 0)
         add_chain(d);
+    if (plan->batches > 0)
+        add_batch(d);
     if (random_chance(600)) {
         pair(d, "token", "", npayloads);
         d->left = 10;
@@ -217,6 +228,55 @@ static void on_add(void *arg)
     (void)arg;
     d->is_add = true;
     ask(d);
+}
+
+/* ---- batches */
+
+static struct deed *of_batch(const char *function, unsigned number)
+{
+    struct deed *d = deed_new(function);
+
+    d->argv[d->argc++] = mem_printf("b%u", number);
+    d->left = 10;
+    return d;
+}
+
+struct batch_event {
+    const char *function;
+    unsigned number;
+};
+
+static void on_batch(void *arg)
+{
+    struct batch_event *e = arg;
+    struct deed *d = of_batch(e->function, e->number);
+
+    if (strcmp(e->function, "later_batch") == 0) {
+        for (unsigned i = 0; i < BATCH_CALLBACKS && i < plan->queues; i++) {
+            word(d, batch_callbacks[i]);
+            word(d, plan_queue(i));
+        }
+        word(d, "all ended");
+    }
+    free(e);
+    ask(d);
+}
+
+static void batch_at(int64_t us, const char *function, unsigned number)
+{
+    struct batch_event *e = mem_new(sizeof(*e));
+
+    *e = (struct batch_event){function, number};
+    (void)world_in(us, NULL, on_batch, e, free);
+}
+
+/* Most are opened early. Some are cancelled. */
+static void plan_batch(unsigned number)
+{
+    batch_at(random_between(0, plan->chaos_us / 20), "later_batch", number);
+    batch_at(random_between(plan->chaos_us / 4, plan->chaos_us), "later_batch_seal", number);
+    if (random_chance(250))
+        batch_at(random_between(plan->chaos_us / 2, plan->chaos_us), "later_batch_cancel", number);
 }
 
 /* ---- actions of operators */
@@ -312,6 +372,8 @@ void producer_begin(const struct plan *p)
     server_define("FCALL later_limit_set 1 " SERVER_ROOT " 8 " PLAN_RATE_TEXT);
     for (unsigned i = 0; i < p->jobs; i++)
         (void)world_in(when_added(), NULL, on_add, NULL, NULL);
+    for (unsigned i = 1; i <= p->batches; i++)
+        plan_batch(i);
     for (unsigned i = 0; i < p->operators; i++)
         (void)world_in(random_between(0, p->chaos_us), NULL, on_operator, NULL, NULL);
 }
@@ -323,6 +385,8 @@ static void on_calm(void *arg)
     for (unsigned q = 0; q < plan->queues; q++)
         ask(of_queue("later_resume", plan_queue(q)));
     ask(quiet(false));
+    for (unsigned i = 1; i <= plan->batches; i++)
+        ask(of_batch("later_batch_seal", i));
     (void)world_in(20 * SECOND, NULL, on_calm, NULL, NULL);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "chain.h"
 #include "serve/backends.h"
 #include "ledger.h"
 #include "trouble.h"
@@ -76,6 +77,7 @@ static void on_mail(void *arg)
     m.pool->places[m.slot] = (struct place){NULL, NULL, NULL};
     m.pool->events.done(m.pool->events.arg, m.slot, &m.result);
     buf_done(&m.result.result);
+    children_done(&m.result.children);
     m.pool->events.rest(m.pool->events.arg);
     p.free_order(p.free_arg);
 }
@@ -93,7 +95,33 @@ static void told_end_free(void *arg)
     struct told_end *m = arg;
 
     buf_done(&m->result.result);
+    children_done(&m->result.children);
     free(m);
+}
+
+/* What this handler has added while it ran. Children have none, so that all ends. */
+static void add_children(const struct run *r, struct children *c)
+{
+    const struct entry *e = ledger_find(r->id);
+
+    if (e == NULL || e->is_child || !random_chance(plan->children))
+        return;
+    for (int64_t n = random_between(1, 3); n > 0; n--) {
+        bool joins = e->batch > 0 && random_chance(600);
+        char batch[16], payload[64];
+        const char *words[4] = {plan_queue((unsigned)random_between(0, plan->queues - 1)), "batch",
+                                batch, payload};
+        size_t lens[4];
+
+        (void)snprintf(batch, sizeof(batch), "b%d", e->batch);
+        (void)snprintf(payload, sizeof(payload), CHAIN_CHILD "%s%s", r->id,
+                       joins ? CHAIN_JOINS : "");
+        if (!joins)
+            words[1] = payload;
+        for (size_t i = 0; i < 4; i++)
+            lens[i] = strlen(words[i]);
+        children_add(c, words, lens, joins ? 4 : 2);
+    }
 }
 
 static void on_end(void *arg)
@@ -117,6 +145,8 @@ static void on_end(void *arg)
         (void)snprintf(m->result.text, sizeof(m->result.text), "%s %d", describe(r->how), r->code);
         if (plan->chains > 0 && r->id[JOB_ID_LEN - 1] % 2 == 0)
             buf_puts(&m->result.result, "result");
+        if (plan->children > 0)
+            add_children(r, &m->result.children);
         r->pool->places[r->slot].run = NULL;
         (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, told_end_free);
     }
