@@ -34,7 +34,7 @@ struct embedded {
     struct loop_timer *restart;
     int64_t restart_ms;
     struct mono started;
-    bool is_child; /* our child process, which we must reap; false: it was taken over */
+    bool is_child; /* our child process, which we must wait for; false: it was taken over */
 };
 
 static const char *find_server(void)
@@ -224,7 +224,7 @@ static bool wait_end(const struct embedded *e, int ms)
 }
 
 /* The pidfd of our process may be a mere pipe (pidwatch.h), so the signal goes to its pid. That pid
- * is safe: no other process gets it until we reap ours. */
+ * is safe: no other process gets it until we have waited for ours. */
 static void tell(const struct embedded *e, int sig)
 {
     if (e->is_child)

@@ -777,7 +777,7 @@ static void reap_it(void *arg, pid_t pid)
     assert_int_equal(status, 0);
 }
 
-static void H26_reaped_by_somebody_else(void **state)
+static void H26_waited_for_by_somebody_else(void **state)
 {
     static char *const env[] = {NULL};
     char *argv[] = {(char *)(uintptr_t) "/bin/true", NULL};
@@ -933,7 +933,7 @@ int main(void)
         T(H23_signals_are_at_their_defaults),
         T(H24_zombie_storm),
         T(H25_pid_reuse),
-        T(H26_reaped_by_somebody_else),
+        T(H26_waited_for_by_somebody_else),
         T(H27_started_with_sigchld_ignored),
         T_OPEN(H28_setuid_under_no_new_privileges),
         T(H29_symlink_swapped_between_check_and_start),

@@ -131,8 +131,8 @@ static void L1_reaper_dies_half_way(void **state)
     assert_true(ledger_until(&stage.ledger, " start", 300, STAGE_WAIT_MS));
     stage_kill(&stage, &stage.a);
     assert_true(all_run(NULL));
-    /* Give the dead worker another boot id, so that b takes it for one of another host. Otherwise b
-     * would reap it before this test does. */
+    /* Give the worker that died another boot id, so that b takes it for one of another host.
+     * Otherwise b would reap it before this test does. */
     {
         CLEANUP_FREE char *key = mem_printf("%s:worker:%s", STAGE_ROOT, dead);
 

@@ -30,7 +30,7 @@
 #define ROOT "later:{default}"
 #define LONG_MS 60000
 #define FROZEN_MS 60000
-#define SILENCE_MS 35000 /* a dead worker is reaped within this time */
+#define SILENCE_MS 35000 /* a worker that died is reaped within this time */
 #define HOUR_US INT64_C(3600000000)
 #define PROCS 12
 

@@ -1,7 +1,7 @@
 /*
- * What a dead worker leaves running, and processes that laterd ends itself: no other job takes the
- * lock while they run. The referee is a kernel lock (flock(1)) on a file. The holder's command and
- * all processes that it started keep it open, in any session. The next holder takes the lock or
+ * What a worker that died leaves running, and processes that laterd ends itself: no other job takes
+ * the lock while they run. The referee is a kernel lock (flock(1)) on a file. The holder's command
+ * and all processes that it started keep it open, in any session. The next holder takes the lock or
  * writes OVERLAP.
  *
  * The long form repeats each case twenty times. Figures: how many overlapped, and the time from the

@@ -1,6 +1,6 @@
 /*
- * Processes by their origins: those with a fence, those of a dead worker, and those whose origin
- * cannot be known.
+ * Processes by their origins: those with a fence, those of a worker that died, and those whose
+ * origin cannot be known.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +32,8 @@
 #define LARGE 100000
 #define END_FIRST_THREAD "--end-first-thread"
 
-/* A dead worker of our own, and another one, since others may run the same test on this host. */
+/* A worker of our own that died, and another one, since others may run the same test on this host.
+ */
 static char worker[64], other[64];
 
 static int64_t fence(int i)

@@ -58,7 +58,7 @@ static bool one_subscriber(void *arg)
     return one;
 }
 
-/* ---- dead workers */
+/* ---- workers that died */
 
 static void test_a_killed_daemon_takes_its_jobs_back_at_once(void **state) /* L1 L3 */
 {

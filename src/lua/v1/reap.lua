@@ -13,7 +13,7 @@
 -- caller).
 -- Cost: O(jobs moved * log n).
 
-local REAP_BATCH = 128
+local REAP_MAX = 128
 local REAP_LOOK = 1024
 
 -- The text of a crash. later_v1_register recognizes a reaped job by it.
@@ -82,17 +82,17 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   local ids = db('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
   local moved = 0
   for _, id in ipairs(ids) do
-    if moved < REAP_BATCH and L.try(recover, R, id, victim, now_ms, crashes, dead_max) then
+    if moved < REAP_MAX and L.try(recover, R, id, victim, now_ms, crashes, dead_max) then
       moved = moved + 1
       freed[moved] = id
     end
   end
   L.let_go(book, freed)
-  if moved < REAP_BATCH and moved == #ids then
+  if moved < REAP_MAX and moved == #ids then
     L.leave_gate(book, victim)
   end
   L.hand_on(book)
-  if moved == REAP_BATCH or moved < #ids then
+  if moved == REAP_MAX or moved < #ids then
     return {'more', moved}
   end
   db('HDEL', R .. ':workers', victim)

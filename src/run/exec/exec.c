@@ -34,7 +34,7 @@
  *        of the group cannot be reused.
  * KILL   All processes with its fence have ended, and the group got SIGKILL. When the leader has
  *        ended, DRAIN follows.
- * DRAIN  The leader is reaped. What is left in the pipes is read, for EXEC_DRAIN_MS at most.
+ * DRAIN  The leader was waited for. What is left in the pipes is read, for EXEC_DRAIN_MS at most.
  */
 enum phase { PHASE_RUN, PHASE_TERM, PHASE_KILL, PHASE_DRAIN };
 
@@ -202,7 +202,7 @@ static void begin_drain(struct attempt *r)
         end_all(r);
     tell_guard(r, 0);
     r->has_met = isolation_ended(r->order->argv, r->process.pid, EXEC_DRAIN_MS, r->met);
-    /* si_pid stays 0 if other code reaped it; then it counts as killed, never as success. */
+    /* si_pid stays 0 if other code waited for it; then it counts as killed, never as success. */
     while (waitid(P_PID, (id_t)r->process.pid, st, WEXITED) != 0 && errno == EINTR)
         continue;
     (void)close(r->process.pidfd);

@@ -74,7 +74,7 @@ void exec_slot_heard(const struct exec_slot *slot, struct mono *ret_taken, struc
  */
 struct exec_hooks {
     void (*spawned)(void *arg, pid_t pid);                   /* pid leads its process group */
-    void (*ended)(void *arg);                                /* the process has been reaped */
+    void (*ended)(void *arg);                                /* the process was waited for */
     void (*progress)(void *arg, const char *text, size_t n); /* `progress …` on fd 3 */
     void *arg;
 };

@@ -53,8 +53,8 @@ int guard_start(struct guard *g, struct err *err);
 /* Readable when the guard has died (pidwatch.h); -1 while there is none. Owned by g. */
 int guard_pidfd(const struct guard *g);
 pid_t guard_pid(const struct guard *g); /* 0 while there is no guard process */
-/* Call this when guard_pidfd is readable: reaps the guard and closes that descriptor. Returns the
- * exit status, 128 + n for signal n. */
+/* Call this when guard_pidfd is readable: waits for the guard and closes that descriptor. Returns
+ * the exit status, 128 + n for signal n. */
 int guard_ended(struct guard *g);
 
 /* Does the guard process run? Any thread. */
@@ -73,8 +73,8 @@ void guard_alive(struct guard *g, struct boot sent);
 void guard_set(struct guard *g, unsigned slot, int64_t fence);
 /* May the process be created? The guard must be up and the beat fresh. After guard_set. */
 bool guard_admits(const struct guard *g);
-/* pid was created and leads its process group. 0: it is about to be reaped. By the pid the guard
- * finds processes that it cannot know by their environment. */
+/* pid was created and leads its process group. 0: it is about to be waited for. By the pid the
+ * guard finds processes that it cannot know by their environment. */
 void guard_set_process(struct guard *g, unsigned slot, pid_t pid);
 /* Nothing runs in this slot any more. */
 void guard_clear(struct guard *g, unsigned slot);

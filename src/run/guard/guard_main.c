@@ -43,7 +43,7 @@ struct guarding {
     log_format_f *format;
     int64_t *fences; /* a copy of the slots' fences; 0: none */
     char reason[80];
-    bool is_orphaned; /* the worker is gone; another process reaps its processes */
+    bool is_orphaned; /* the worker is gone; another process waits for its processes */
     bool is_first;    /* first pass of kill_all: only this one logs its kills */
     size_t killed;
 };
@@ -81,8 +81,8 @@ static void tell(struct guarding *w, pid_t pid, int64_t fence)
 
 /*
  * Is the process with the pid of this slot still the job's? While the worker lives, yes: it clears
- * the pid before it reaps. After that the pid may have been reused; then the process began later
- * than the job's. start: from pidstat_start; -2: a zombie, whose group may live.
+ * the pid before it waits for it. After that the pid may have been reused; then the process began
+ * later than the job's. start: from pidstat_start; -2: a zombie, whose group may live.
  */
 static bool is_it(const struct guarding *w, const struct guard_slot *s, int64_t start)
 {

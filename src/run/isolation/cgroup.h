@@ -54,9 +54,9 @@ struct cgroup_met {
 };
 
 /*
- * Call it when the handler, process pid, has ended but is not reaped yet, so that its pid is not
- * reused. Kills what is left in its cgroup and removes it. If that takes longer than wait_ms, the
- * empty folder stays until a daemon starts the next time.
+ * Call it when the handler, process pid, has ended but was not waited for yet, so that its pid is
+ * not reused. Kills what is left in its cgroup and removes it. If that takes longer than wait_ms,
+ * the empty folder stays until a daemon starts the next time.
  */
 void cgroup_end(const char *base, const struct cgroup_limits *l, pid_t pid, int wait_ms,
                 struct cgroup_met *ret);

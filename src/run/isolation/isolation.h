@@ -61,8 +61,8 @@ int isolation_spawn(char *const *argv, char *const *envp, const struct spawn_fds
                     struct spawned *ret, struct err *err);
 
 /*
- * Call it when a process of isolation_spawn has ended and is not reaped yet. Kills what is left in
- * its cgroup, within wait_ms. True if it met a limit of the cgroup: then text says which.
+ * Call it when a process of isolation_spawn has ended and was not waited for yet. Kills what is
+ * left in its cgroup, within wait_ms. True if it met a limit of the cgroup: then text says which.
  */
 bool isolation_ended(char *const *argv, pid_t pid, int wait_ms, char text[96]);
 

@@ -21,8 +21,8 @@ static void find_self(char path[PATH_MAX])
     path[n > 0 ? n : 0] = '\0';
 }
 
-/* Reap all child processes that have ended. True: `child` was among them. */
-static bool reap(pid_t child, int *ret_status)
+/* Wait for all child processes that have ended. True: `child` was among them. */
+static bool wait_for_ended(pid_t child, int *ret_status)
 {
     bool is_over = false;
     int status;
@@ -60,7 +60,7 @@ int init_main(char **argv, char *const *env, struct err *err)
     for (;;) {
         int sig = sigwaitinfo(&all, NULL);
 
-        if (sig == SIGCHLD && reap(child.pid, &status))
+        if (sig == SIGCHLD && wait_for_ended(child.pid, &status))
             return status;
         if (sig > 0 && sig != SIGCHLD)
             (void)kill(child.pid, sig);

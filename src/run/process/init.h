@@ -1,8 +1,8 @@
 /*
  * Process 1 of a container. What handlers leave behind becomes a child process of process 1 and
- * stays a zombie until it is reaped. The daemon waits only for what it started, so it cannot reap
+ * stays a zombie until somebody waits for it. The daemon waits only for what it started, not for
  * the rest. As process 1 the program therefore starts itself again as a child process, passes
- * signals on to it, reaps, and ends with its status.
+ * signals on to it, waits for all, and ends with its status.
  */
 #ifndef LATER_RUN_PROCESS_INIT_H
 #define LATER_RUN_PROCESS_INIT_H

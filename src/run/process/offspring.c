@@ -370,7 +370,7 @@ struct offspring_count offspring_find(const struct offspring_query *whom, size_t
 void offspring_kill(const struct offspring *p)
 {
     /* Members of its group may have changed their environment. The group's number is not reused:
-     * the leader is not reaped before this. */
+     * the leader is not waited for before this. */
     if (getpgid(p->pid) == p->pid)
         (void)kill(-p->pid, SIGKILL);
     if (p->pidfd >= 0)

@@ -28,7 +28,7 @@ int pidstat_read(pid_t pid, struct pidstat *ret);
 int64_t pidstat_start(pid_t pid);
 /* Its resident memory in bytes; 0: unknown. */
 int64_t pidstat_memory(pid_t pid);
-/* Has it ended, and its parent has not reaped it yet? */
+/* Has it ended, and its parent has not waited for it yet? */
 bool pidstat_is_dead(const struct pidstat *p);
 
 #endif

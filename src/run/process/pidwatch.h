@@ -9,7 +9,7 @@
 /*
  * A pidfd if the kernel gives one. If it does not (before Linux 5.3, or a sandbox filters the
  * call), a pipe whose other end a thread keeps open until it ends. The child process must not be
- * reaped before the descriptor is readable. The caller closes it. -1: errno says why.
+ * waited for before the descriptor is readable. The caller closes it. -1: errno says why.
  */
 int pidwatch_open(pid_t child);
 

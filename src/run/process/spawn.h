@@ -29,8 +29,8 @@ struct spawned {
 /*
  * argv[0] is an absolute path. cwd: the folder to start in, NULL: ours. 0, or -1 with err->errnum
  * from posix_spawn or pidfd_open. A process that was started but cannot be watched (retries last
- * for a second) is killed and reaped; then *ret has its pid, and pidfd -1. After any other failure
- * *ret is unchanged.
+ * for a second) is killed and waited for; then *ret has its pid, and pidfd -1. After any other
+ * failure *ret is unchanged.
  */
 int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, const char *cwd,
           struct spawned *ret, struct err *err);

@@ -249,9 +249,9 @@ static void on_stderr(void *arg, int events)
     read_pipe(arg, PIPE_ERR, READS_MAX);
 }
 
-static void reap(struct stream_proc *p, siginfo_t *st)
+static void wait_for_leader(struct stream_proc *p, siginfo_t *st)
 {
-    /* Until the leader is reaped, the number of the group cannot be reused. */
+    /* Until the leader was waited for, the number of the group cannot be reused. */
     if (p->was_ended || (p->state == CLOSING && p->is_retired))
         (void)kill(-p->process.pid, SIGKILL);
     for (struct stream_item *it = p->first; it != NULL; it = it->next)
@@ -274,7 +274,7 @@ static void conclude(struct pool_task *task)
     char why[sizeof(p->why) + STREAM_STATUS + 2], status[STREAM_STATUS];
 
     enter(p);
-    reap(p, &st);
+    wait_for_leader(p, &st);
     p->state = GONE; /* no job is started in it from here on */
     read_pipe(p, PIPE_OUT, LAST_READS);
     lines_end(&p->lines, on_half_line, p);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define SOLO_CRASHES 2
-#define REAP_BATCH 1 /* 128 in the product; here 1, so that a reap may need several calls */
+#define REAP_MAX 1 /* 128 in the product; here 1, so that a reap may need several calls */
 
 static const uint8_t limits[GATES] = {1, 2};
 
@@ -538,13 +538,13 @@ static void reap(const struct conf *c, struct state *s, const struct call *call,
     } else if (!is_worker) {
         note_burial(c, s, call->victim);
     }
-    for (unsigned j = 0; j < c->jobs && a->number < REAP_BATCH; j++) {
+    for (unsigned j = 0; j < c->jobs && a->number < REAP_MAX; j++) {
         if ((r->jobs[j].sets & RUNNING) && r->jobs[j].owner == call->victim) {
             recover(c, s, j);
             a->number++;
         }
     }
-    a->count = a->number == REAP_BATCH;
+    a->count = a->number == REAP_MAX;
     at = find(r, call->victim);
     if (!a->count && at >= 0)
         remove_entry(c, s, at);

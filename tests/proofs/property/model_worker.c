@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 
-#define REAP_BATCH 128
+#define REAP_MAX 128
 #define SILENT_MS 12000
 #define REAP_LOOK 1024
 #define TIDY_ROWS 100
@@ -467,7 +467,7 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
 {
     struct model_worker *w = model_worker(m, victim);
     int64_t held = model_count_running(m, victim), moved = 0;
-    struct model_job *freed[REAP_BATCH];
+    struct model_job *freed[REAP_MAX];
 
     if (strcmp(model_status(m, epoch), "ok") != 0) {
         reply_reap(out, model_status(m, epoch), 0);
@@ -485,7 +485,7 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
         w->is_dead = true;
     }
     held = held > REAP_LOOK ? REAP_LOOK : held;
-    for (size_t i = 0; i < m->jobs && moved < REAP_BATCH; i++) {
+    for (size_t i = 0; i < m->jobs && moved < REAP_MAX; i++) {
         struct model_job *j = &m->job[i];
 
         if (j->state != JOB_RUNNING || j->score != victim)
@@ -495,10 +495,10 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
     }
     for (int64_t i = 0; i < moved; i++)
         gates_let_go(m, freed[i], false);
-    if (moved < REAP_BATCH && moved == held)
+    if (moved < REAP_MAX && moved == held)
         (void)worker_leave_gate(m, w);
     waiters_hand_on(m);
-    if (moved == REAP_BATCH || moved < held) {
+    if (moved == REAP_MAX || moved < held) {
         reply_reap(out, "more", moved);
         return;
     }

@@ -342,7 +342,7 @@ static void load_library(const char *without)
     char *text = mem_strdup(lua_lib_text);
 
     /* Smaller, so that reaping takes more than one call and its victim may wake in between. */
-    replace(text, "local REAP_BATCH = 128", "local REAP_BATCH = 1");
+    replace(text, "local REAP_MAX = 128", "local REAP_MAX = 1");
     for (size_t i = 0; without != NULL && i < sizeof(checks) / sizeof(checks[0]); i++)
         if (strcmp(without, checks[i].name) == 0)
             replace(text, checks[i].text, checks[i].instead);

@@ -18,7 +18,7 @@ void virtual_pool_end(void);
 void virtual_pool_orphan(struct worker *w, bool live_on);
 /* A new worker has this folder: kill the orphans of its predecessors. */
 void virtual_pool_kill_orphans(size_t folder);
-/* The same for the orphans of this dead worker. */
+/* The same for the orphans of this worker, which died. */
 void virtual_pool_kill_orphans_of(const struct worker *w);
 /* For the guard: kill the handlers of this worker, orphans included, that hold a lock. */
 void virtual_pool_kill_locked(struct worker *w);
