@@ -218,6 +218,7 @@ static void test_a_death_is_told(void **state)
     assert_string_equal(named("state"), "dead");
     assert_string_equal(named("then"), "b");
     assert_string_equal(named("on_dead"), "d");
+    assert_string_equal(named("caused"), d);
     /* It is retried, and is done: then the chain goes on. */
     (void)fcall("later_retry %s", a);
     assert_string_equal(take(w, "a"), a);
@@ -364,6 +365,35 @@ static void assert_stays_taken(const char *key, const char *id)
     assert_string_equal(redis("HLEN R:jobs"), "0");
     assert_string_equal(redis("GET R:uniq:%s", key), id);
     assert_true(atoi(redis("PTTL R:uniq:%s", key)) > 0);
+}
+
+/* A kept job tells which jobs it caused: as many as fit into its header, the last ones. */
+static void test_a_kept_job_names_its_children(void **state)
+{
+    const char *w = worker(), *id = add("a then b x"), *child, *next, *words = "";
+
+    (void)state;
+    assert_string_equal(take(w, "a"), id);
+    (void)step(w, text("1 %s 1 done a 3600000 0 ok ''", id), "none", "0 0 1 1 1 2 c y");
+    (void)redis("ZRANGE R:q:c:5 0 -1");
+    child = at(0, -1);
+    (void)redis("ZRANGE R:q:b:5 0 -1");
+    next = at(0, -1);
+    assert_string_equal(redis("HGET R:jobs %s", id), text("-a n=b c=%s,%s\\nx", child, next));
+    (void)fcall("later_show %s", id);
+    assert_string_equal(named("caused"), text("%s,%s", child, next));
+    assert_string_equal(named("payload"), "x");
+    id = add("a y");
+    (void)fcall("later_v2_step %s 1 0 1 0 1 a 1 1048576 0", w);
+    for (int i = 0; i < 200; i++)
+        words = text("%s 2 d y", words);
+    (void)step(w, text("1 %s 1 done a 3600000 0 ok ''", id), "none", text("0 0 1 1 200%s", words));
+    (void)redis("ZRANGE R:q:d:5 -1 -1");
+    child = at(0, -1);
+    (void)fcall("later_show %s", id);
+    assert_int_equal(strlen(named("caused")) % 13, 12);
+    assert_in_range(strlen(named("caused")), 2048 - 13 - 10, 2048 - 5);
+    assert_string_equal(strrchr(named("caused"), ',') + 1, child);
 }
 
 /* The key of a job with unique_for stays taken when it ends, also for the children of the same
@@ -649,6 +679,7 @@ int main(void)
                                        FX_TEST(test_a_child_and_a_foreign_key),
                                        FX_TEST(test_children_of_each_kind),
                                        FX_TEST(test_a_child_and_a_key_that_stays_taken),
+                                       FX_TEST(test_a_kept_job_names_its_children),
                                        FX_TEST(test_children_of_several),
                                        FX_TEST(test_only_done_adds_children),
                                        FX_TEST(test_children_that_do_not_add_up),

@@ -45,6 +45,7 @@ static const struct field fields[] = {
     {"reason", "since that died", FIELD_TEXT},
     {"batch", "batch", FIELD_TEXT},
     {"callback_of", "callback of batch", FIELD_TEXT},
+    {"caused", "caused", FIELD_TEXT},
 };
 #define NFIELDS (sizeof(fields) / sizeof(fields[0]))
 

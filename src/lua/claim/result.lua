@@ -24,6 +24,21 @@ local function apply_retry(R, r, job, tries, epoch, now_ms)
   end
 end
 
+-- job: with its record
+local function apply_done(R, r, job, tries, now_ms)
+  local caused = {}
+  db('ZREM', R .. ':running', r.id)
+  if r.children then
+    L.end_unique(R, r.id, job) -- a child may have the same key
+    caused = L.add_children(R, r, job.b, now_ms)
+  end
+  caused[#caused + 1] = L.follow(R, r.id, job, r.result, r.a > 0, now_ms)
+  L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output), now_ms,
+           r.a)
+  L.keep_caused(R, r.id, caused)
+  L.count(R, 'done', job.queue, 1)
+end
+
 -- The record of a held job is missing or corrupt. A job that is done ends well; any other end needs
 -- the record, and so does a next job: then the job is buried.
 local function apply_broken(R, r, record, tries, now_ms)
@@ -61,16 +76,8 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
                               r.output)
     L.end_cancelled(R, job, r.id, outcome, now_ms)
   elseif r.verb == 'done' then
-    db('ZREM', R .. ':running', r.id)
     job.record = record
-    if r.children then
-      L.end_unique(R, r.id, job) -- a child may have the same key
-      L.add_children(R, r, job.b, now_ms)
-    end
-    L.follow(R, r.id, job, r.result, r.a > 0, now_ms)
-    L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output),
-             now_ms, r.a)
-    L.count(R, 'done', job.queue, 1)
+    apply_done(R, r, job, tries, now_ms)
   elseif r.verb == 'retry' then
     apply_retry(R, r, job, tries, epoch, now_ms)
   elseif r.verb == 'dead' then

@@ -4,13 +4,15 @@
 -- Fields of a record (record.lua): n: the queues that follow when the job is done, with commas
 -- between them; d: the queue that gets a job when this one dies; p: the id of the job that caused
 -- this one; m: why that one died, in percent-encoding (RFC 3986, 2.1), since a header has no
--- spaces in its values.
+-- spaces in its values; c: of a kept or dead job, the ids of the jobs that it caused, with commas
+-- between them.
 --
 -- A running job with n has the line `then` as the first one of its entry in R:holds. The fast path
 -- of ends.lua reads that entry anyway, and does not read records.
 
 local THEN_MAX = 8
 local OF_PARENT = 16        -- bytes that p adds to the header of a next job
+local OF_CAUSED, OF_ID = 4, 13 -- that c adds, with the LF; an id, with its comma
 local REASON_BYTES = 256
 
 -- ---- options of an add
@@ -126,7 +128,7 @@ function L.add_due_now(R, fields, payload, now_ms)
 end
 
 -- Add the job that job `id` causes, with its key, priority and trace. fields: what else the header
--- has. result: its payload; nil: that of job `id`, a large one by pass(source, target)
+-- has. result: its payload; nil: that of job `id`, a large one by pass(source, target). -> its id
 local function add_caused(R, id, job, fields, result, pass, now_ms)
   fields.has_options, fields.priority, fields.K, fields.T, fields.p = true, job.priority, job.K,
                                                                       job.T, id
@@ -138,19 +140,40 @@ local function add_caused(R, id, job, fields, result, pass, now_ms)
   if fields.b then
     L.join(R, fields.b, next_id)
   end
+  return next_id
+end
+
+-- Write into the record of a kept or dead job which jobs it caused: the last ones, as many as fit.
+function L.keep_caused(R, id, ids)
+  local record = ids[1] and db('HGET', R .. ':jobs', id)
+  if not record then
+    return
+  end
+  local header, payload = string.match(record, '^([^\n]*)(\n.*)$')
+  local earlier = string.match(header, ' c=(%S+)')
+  header = string.gsub(header, ' c=%S+', '')
+  local all = (earlier and earlier .. ',' or '') .. table.concat(ids, ',')
+  local over = #header + #all + OF_CAUSED - L.HEADER_MAX
+  if over > 0 then
+    all = string.sub(all, math.ceil(over / OF_ID) * OF_ID + 1)
+  end
+  if all ~= '' then
+    db('HSET', R .. ':jobs', id, header .. ' c=' .. all .. payload)
+  end
 end
 
 -- A job that is done is followed by the next one of its chain, unless its batch is cancelled. job:
 -- as L.parse tells it, with its record. result: what its handler gave as its result, nil for
--- nothing. stays: the job is kept
+-- nothing. stays: the job is kept. -> the id of the next one, nil for none
 function L.follow(R, id, job, result, stays, now_ms)
   local queue, rest = string.match(job.n or '', '^([^,]+),?(.*)$')
   local batch = queue and L.member_batch(R, id, job.b)
   if queue and not (batch and batch.cancelled_ms) then
-    add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d,
+    return add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d,
                             b = batch and batch.name}, result,
                stays and copy_payload or move_payload, now_ms)
   end
+  return nil
 end
 
 -- ---- children
@@ -164,24 +187,27 @@ local function add_child(R, words, args, parent, inside, now_us)
                has_options = true}
   L.read_options(job, args, words[1] + 1, words[2] - 1)
   job.inside = inside
-  L.add_in_draft(R, job, args[words[2]], now_us)
+  local reply = L.add_in_draft(R, job, args[words[2]], now_us)
+  return reply[2] == 'added' and reply[1]
 end
 
 -- Add the children of a result. One that later_add would refuse makes all of it fail, with
 -- {refused = text}. An error that the handler has not caused (a key of a foreign type, say) is
--- raised as it is. batch: of the record of their parent, nil for none
+-- raised as it is. batch: of the record of their parent, nil for none. -> their ids
 function L.add_children(R, r, batch, now_ms)
   local member_of = L.member_batch(R, r.id, batch)
-  local inside = member_of and member_of.name
+  local inside, ids = member_of and member_of.name, {}
   for i, words in ipairs(r.children) do
     local ok, why = pcall(add_child, R, words, r.children.args, r.id, inside, 1000 * now_ms)
     local text = type(why) == 'table' and why.elater
+    ids[#ids + 1] = ok and why or nil
     if not ok and text and not string.find(text, '^ELATER_TYPE ') then
       error({refused = 'child ' .. L.int(i) .. ': ' .. L.one_line(text)})
     elseif not ok then
       error(why, 0)
     end
   end
+  return ids
 end
 
 -- ---- deaths
@@ -191,6 +217,7 @@ end
 function L.tell_death(R, id, job, why, now_ms)
   if job and job.d then
     local fields = {queue = job.d, m = L.encode_reason(why)}
-    L.unless_hindered(add_caused, R, id, job, fields, nil, copy_payload, now_ms)
+    local _, told = L.unless_hindered(add_caused, R, id, job, fields, nil, copy_payload, now_ms)
+    L.keep_caused(R, id, {told})
   end
 end

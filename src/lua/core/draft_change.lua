@@ -219,7 +219,7 @@ function L.unless_hindered(fn, ...)
   if not ok and not string.find(text, '^ELATER_TYPE ') and not string.find(text, '^NOPERM ') then
     error(why, 0)
   end
-  return ok
+  return ok, ok and why or nil
 end
 
 draft.remember, draft.touch, draft.put = remember, touch, put

@@ -5,7 +5,7 @@
 -- flag: '-' payload here, '+' payload in R:big:<id>. Names: a attempts, t timeout ms, x expire ms,
 -- k keep ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when the unique key
 -- stays taken, ms; o: it waits for the end of its predecessor under its unique key (unique.lua);
--- n, d, p, m: what its end causes, and what caused it (chain.lua); b, B: the batch that it is a
+-- n, d, p, m, c: what its end causes, and what caused it (chain.lua); b, B: the batch that it is a
 -- member of, and the one whose callback it is (batch/members.lua).
 -- Names are short because a million of them wait in memory.
 local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o', 'n', 'd', 'p', 'm',

@@ -66,6 +66,7 @@ static void free_job(struct model_job *j)
     free(j->progress);
     free(j->error);
     free(j->failures);
+    free(j->caused);
     free(j->result);
     free(j->holds);
 }
@@ -365,6 +366,7 @@ void model_forget(struct model_job *j)
     model_set(&j->error, NULL);
     model_set(&j->failures, NULL);
     model_set(&j->result, NULL);
+    model_set(&j->caused, NULL);
 }
 
 void model_announce(struct model *m, struct model_job *j, const char *outcome)
@@ -407,6 +409,7 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     for (int64_t i = 0; i < over && i < 2; i++)
         model_forget(dead[i]);
     model_tell_death(m, j, why);
+    model_keep_caused(j);
 }
 
 void model_trim(struct model *m, int q, enum model_state state, int64_t before, size_t rows)
@@ -566,6 +569,8 @@ void model_record(const struct model_job *j, struct buf *out)
     if (j->is_successor)
         buf_puts(out, " o=1");
     model_record_chain(j, out);
+    if (j->caused != NULL)
+        buf_printf(out, " c=%s", j->caused);
     buf_puts(out, "\n");
     if (!big && j->payload.n > 0)
         buf_add(out, j->payload.p, j->payload.n);

@@ -65,6 +65,7 @@ struct model_chain {
     char callback[64];             /* the batch that it tells of, and its counts; "": none */
 };
 
+#define MODEL_HEADER 2048 /* bytes of a record before its payload */
 #define MODEL_NO_CHAIN ((struct model_chain){.on_dead = -1})
 
 struct model_job {
@@ -87,6 +88,7 @@ struct model_job {
     int cancel_turn;   /* its number in the order of R:cancel */
     int64_t await_ms;
     char *progress, *error, *failures, *result; /* NULL: none */
+    char *caused;                               /* ids of jobs, with commas; NULL: none */
     char *holds;                                /* "then", gates, unique key: one per line */
     const char *corrupt;                        /* what its record is now; NULL: it is right */
     struct model_spot spot;                     /* of a parked job */
@@ -382,6 +384,8 @@ void model_follow(struct model *m, const struct model_job *j, const struct bytes
 size_t model_add_children(struct model *m, struct model_job *j, const struct model_end *e,
                           const char **refusal);
 /* Keep the first bytes of a text as one line. */
+/* The job has ended: note in its record what that caused. */
+void model_keep_caused(struct model_job *j);
 void model_reason(struct model_chain *chain, const char *text);
 /* The job has died: tell the queue of its on_dead. */
 void model_tell_death(struct model *m, const struct model_job *j, const char *why);

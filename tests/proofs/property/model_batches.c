@@ -310,6 +310,7 @@ void model_bury_corrupt(struct model *m, struct model_job *j, int by)
     batch_end(m, j, MEMBER_DEAD);
     j->corrupt = NULL;
     j->chain = MODEL_NO_CHAIN;
+    model_set(&j->caused, NULL);
     j->queue = q >= 0 ? q : by;
     if (j->queue < 0) {
         char *outcome = model_outcome("dead", 0, MODEL_MS(m), 0, CORRUPT, "");

@@ -4,6 +4,8 @@
  */
 #include "model_gates.h"
 
+#include "base/mem.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +71,7 @@ void model_show_chain(const struct model *m, const struct model_job *j, struct b
     put_text(out, "on_dead", chain->on_dead >= 0 ? m->queue[chain->on_dead].name : "");
     put_text(out, "parent", chain->parent);
     put_text(out, "batch", chain->batch != NULL ? chain->batch : "");
+    put_text(out, "caused", j->caused != NULL ? j->caused : "");
     put_text(out, "reason", chain->reason);
     put_text(out, "callback_of", callback);
     buf_done(&thens);
@@ -89,6 +92,42 @@ void model_enqueue_caused(struct model *m, struct model_job *j)
     m->caused[j->queue]++;
 }
 
+static struct buf caused; /* what the end of the present job has caused so far */
+
+static void note_caused(const char *id)
+{
+    buf_printf(&caused, "%s%s", caused.len > 0 ? "," : "", id);
+}
+
+/* As many of the last ids as fit into the header of the job. */
+static void keep_what_fits(struct model_job *j, const char *ids)
+{
+    struct buf record = BUF_INIT;
+    size_t header;
+
+    model_set(&j->caused, NULL);
+    model_record(j, &record);
+    header = strcspn(buf_str(&record), "\n") + strlen(" c=\n");
+    while (header + strlen(ids) > MODEL_HEADER && strchr(ids, ',') != NULL)
+        ids = strchr(ids, ',') + 1;
+    if (header + strlen(ids) <= MODEL_HEADER)
+        model_set(&j->caused, mem_strdup(ids));
+    buf_done(&record);
+}
+
+void model_keep_caused(struct model_job *j)
+{
+    struct buf all = BUF_INIT;
+
+    if (j->state != JOB_GONE && j->corrupt == NULL && caused.len > 0) {
+        buf_printf(&all, "%s%s%s", j->caused != NULL ? j->caused : "", j->caused != NULL ? "," : "",
+                   buf_str(&caused));
+        keep_what_fits(j, buf_str(&all));
+    }
+    buf_clear(&caused);
+    buf_done(&all);
+}
+
 /* Due now, with the key, priority and trace of the job that causes it; no option else. */
 static void add_caused(struct model *m, const struct model_job *by, int q,
                        const struct model_chain *chain, struct bytes payload)
@@ -103,6 +142,7 @@ static void add_caused(struct model *m, const struct model_job *by, int q,
     memcpy(j->chain.parent, by->id, sizeof(by->id));
     model_enqueue_caused(m, j);
     batch_join(m, j);
+    note_caused(j->id);
 }
 
 void model_follow(struct model *m, const struct model_job *j, const struct bytes *result)
@@ -180,6 +220,8 @@ static void add_child(struct model *m, const struct model_job *parent, const str
     if (model_add_at(m, 1000 * MODEL_MS(m), c->queue, &o, c->payload, &added) != NULL)
         abort();
     counts.children++;
+    if (strcmp(added.word, "added") == 0)
+        note_caused(added.id);
     counts.dropped += strcmp(added.word, "dropped") == 0;
     counts.rewrote += strcmp(added.word, "replaced") == 0 || strcmp(added.word, "moved") == 0;
     counts.large_children += c->payload.n > MODEL_BIG;

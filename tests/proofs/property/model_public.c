@@ -49,6 +49,7 @@ static void dress(struct model_job *j, const struct model_options *o)
     j->unique = o->unique;
     j->unique_until = o->unique_for;
     j->chain = o->chain;
+    model_set(&j->caused, NULL);
     for (int k = 0; k < MODEL_KINDS; k++) {
         char name[MODEL_NAME * 2] = "";
 

@@ -33,6 +33,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
         model_follow(m, j, e->verb == VERB_RESULT ? &result : NULL);
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->output),
                      e->a);
+        model_keep_caused(j);
     } else if (e->verb == VERB_RETRY && model_end_replaced(m, j, e->code, e->output)) {
         ;
     } else if (e->verb == VERB_RETRY) {
