@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "../support/env.h"
+#include "../support/fsck.h"
 #include "fixture.h"
 
 #define LONG_MS 60000
@@ -292,6 +293,71 @@ static void test_then_comes_after_retries(void **state)
     assert_int_equal(told(NULL), 2);
 }
 
+/* ---- trouble of Redis in the middle */
+
+static const char TROUBLED[] = "concurrency: 4\nqueues: { work: {}, finally: {} }\n";
+
+/* A batch with n members that take a while, sealed; some have ended. */
+static void start_a_batch(int n)
+{
+    make_callback("finally");
+    test_handler(dir, "work", "sleep 0.05; echo $(cat) >> %s\n", out);
+    start_a(TROUBLED);
+    call("later_batch", "b", "finally", "finally", "p");
+    for (int i = 0; i < n; i++) {
+        CLEANUP_FREE char *payload = mem_printf("%d", i);
+
+        call("later_add", "work", "batch", "b", payload);
+    }
+    call("later_batch_seal", "b");
+    assert_true(test_until_lines(out, NULL, n / 4, LONG_MS));
+}
+
+/* Adds are refused, the members end, and the callback is added all the same. */
+static void test_redis_is_full(void **state)
+{
+    (void)state;
+    start_a_batch(40);
+    reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "1", NULL));
+    assert_true(until_told("finally b 40 40 0 0 p"));
+    assert_null(test_fcall(&redis, "later_add", "work", "x", NULL));
+    reply_free(test_redis_call(&redis, "CONFIG", "SET", "maxmemory", "0", NULL));
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+/* Redis comes back from a snapshot that was made in the middle: the batch goes on from there, with
+ * the members that it had then. */
+static void test_an_older_snapshot(void **state)
+{
+    (void)state;
+    start_a_batch(80);
+    reply_free(test_redis_call(&redis, "SAVE", NULL));
+    assert_true(test_until_lines(out, NULL, 50, LONG_MS));
+    test_redis_kill(&redis, SIGKILL);
+    test_redis_restart(&redis);
+    assert_true(until_told("finally b 80 80 0 0 p"));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
+    assert_int_equal(told(NULL), 1);
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+/* All is gone, also the batch: nothing calls back, and a new batch of that name works. */
+static void test_redis_is_emptied(void **state)
+{
+    (void)state;
+    start_a_batch(40);
+    reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
+    assert_null(test_fcall(&redis, "later_batch_show", "b", NULL));
+    assert_true(test_laterd_says(&a, "event=registered", LONG_MS));
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
+    call("later_batch", "b", "finally", "finally", "q");
+    call("later_add", "work", "batch", "b", "new");
+    call("later_batch_seal", "b");
+    assert_true(until_told("finally b 1 1 0 0 q"));
+    assert_int_equal(told(NULL), 1);
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
 /* ---- cancel */
 
 static void test_a_cancel(void **state)
@@ -339,6 +405,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_example, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_ends_of_every_kind, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_then_comes_after_retries, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_redis_is_full, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_an_older_snapshot, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_redis_is_emptied, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_a_cancel, fx_open, fx_close)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -340,9 +340,9 @@ static void audit_finds(const char *function, const char *phase, const char *kin
     assert_string_equal(at(2, 0, -1), kind);
 }
 
-static void test_audit(void **state)
+static void test_batches_are_mended(void **state)
 {
-    const char *a;
+    const char *w = worker(), *a;
 
     (void)state;
     open_it("b finally f");
@@ -367,6 +367,18 @@ static void test_audit(void **state)
     (void)redis("ZADD R:members:b 0 x");
     audit_finds("later_v1_repair", "members", "leftover");
     assert_string_equal(redis("EXISTS R:members:b"), "0");
+    /* Callbacks that a foreign key kept away. */
+    open_it("b finally f on_dead d");
+    a = add("q batch b x");
+    (void)fcall("later_batch_seal b");
+    (void)redis("SET R:q:d:5 x");
+    claim_all(w, "q");
+    (void)step(w, text("1 %s 1 dead q 10 0 no x", a), "none", "0");
+    audit_finds("later_v1_audit", "batches", "lost-callback");
+    (void)redis("DEL R:q:d:5");
+    audit_finds("later_v1_repair", "batches", "lost-callback");
+    audit_finds("later_v1_audit", "batches", NULL);
+    assert_string_equal(told("d"), "-d B=b,1,0,1,0\\n");
 }
 
 int main(void)
@@ -383,7 +395,7 @@ int main(void)
         FX_TEST(test_foreign_keys),
         FX_TEST(test_listing),
         FX_TEST(test_forgetting),
-        FX_TEST(test_audit),
+        FX_TEST(test_batches_are_mended),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
