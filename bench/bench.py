@@ -6,9 +6,9 @@ import subprocess
 import sys
 import time
 
-from suite import chart, contest, gated, growth, idle, laterd, modes, peers, procs, table
+from suite import chart, contest, fanout, gated, growth, idle, laterd, modes, peers, procs, table
 
-PLANS = {**modes.WITH_RIVALS, "gated": gated.plan}
+PLANS = {**modes.WITH_RIVALS, "gated": gated.plan, "fanout": fanout.plan}
 MODES = (*PLANS, "growth", "idle")
 QUICK_SCALE = 0.02
 

@@ -1,8 +1,8 @@
 // BullMQ: one queue, addBulk of a thousand jobs, one worker with 100 jobs at once; jobs that are
-// done are removed.
-const { Queue, Worker } = require('bullmq');
+// done are removed. flow: a report whose children are imports, each with `span` rows.
+const { FlowProducer, Queue, Worker } = require('bullmq');
 const IORedis = require('ioredis');
-const { mode, n, plan, now, handler, answer, results } = require('./common.js');
+const { mode, n, span, plan, now, handler, answer, results } = require('./common.js');
 
 const connection = { host: '127.0.0.1', port: Number(process.env.REDIS_PORT), maxRetriesPerRequest: null };
 const CONCURRENCY = 100;
@@ -19,11 +19,27 @@ async function add(queue, dues) {
   }
 }
 
+async function flow() {
+  const opts = { removeOnComplete: true, attempts: 3 };
+  const part = name => ({ name, queueName: 'bench', data: { pad: 'x'.repeat(100) }, opts });
+  const worker = new Worker('bench', async () => {}, { connection, concurrency: CONCURRENCY });
+  await worker.waitUntilReady();
+  const from = now();
+  worker.on('completed', job => { if (job.name === 'report') answer({ seconds: (now() - from) / 1000 }); });
+  await new FlowProducer({ connection }).add({
+    ...part('report'),
+    children: Array.from({ length: n / span }, () => ({
+      ...part('import'), children: Array.from({ length: span }, () => part('row')),
+    })),
+  });
+}
+
 async function usedMemory(redis) {
   return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))[1]);
 }
 
 async function main() {
+  if (mode === 'flow') return flow();
   const redis = new IORedis(connection);
   const queue = new Queue('bench', { connection });
   await queue.waitUntilReady();

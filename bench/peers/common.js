@@ -38,4 +38,4 @@ function results(seen, end) {
   answer({ seconds: (end - seen.first) / 1000, late_ms: seen.late_ms });
 }
 
-module.exports = { mode, n, plan, now, handler, answer, results };
+module.exports = { span, mode, n, plan, now, handler, answer, results };
