@@ -1,5 +1,5 @@
 /*
- * The handler of the benchmarks as a stream worker. Without an argument it does nothing. With one
+ * The handler of the benchmarks as a stream process. Without an argument it does nothing. With one
  * it notes each start in that file (record.h). One write answers all jobs that one read brought.
  */
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The handler of the benchmarks as a stream worker in Python, as a careful user would write it."""
+"""The handler of the benchmarks as a stream process in Python, as a careful user would write it."""
 import os
 import sys
 

@@ -34,9 +34,9 @@ class Kind:
 
 
 PLUGIN_KIND = Kind("plug-in", "plugin", PLUGIN, PLUGIN_PLACES)
-STREAM_C_KIND = Kind("stream worker in C", "stream", STREAM_C, IN_FLIGHT,
+STREAM_C_KIND = Kind("stream process in C", "stream", STREAM_C, IN_FLIGHT,
                      f", processes: {PROCESSES}, concurrency: {IN_FLIGHT}")
-STREAM_PYTHON_KIND = Kind("stream worker in Python", "stream", STREAM_PYTHON, IN_FLIGHT,
+STREAM_PYTHON_KIND = Kind("stream process in Python", "stream", STREAM_PYTHON, IN_FLIGHT,
                           f", processes: {PROCESSES}, concurrency: {IN_FLIGHT}")
 EXEC_KIND = Kind("a process a job", "exec", "/bin/true", EXEC_PLACES)
 

@@ -42,7 +42,7 @@ struct log_event {
     char values[LOG_BYTES_MAX];
 };
 
-/* Takes its arguments from *args. *r then points into fmt. */
+/* Takes the arguments from *args. The texts of *r point into fmt, which must live as long. */
 void log_event_make(struct log_event *r, int level, const char *fmt, va_list *args);
 
 /* The field of this key, or NULL. Its bytes are not escaped and not NUL-ended. */

@@ -36,7 +36,7 @@ void signals_block(void)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
-/* One read an iteration: a flood of signals must not block the loop. */
+/* One read each time the loop goes round: a flood of signals must not block the loop. */
 static void on_readable(void *arg, int events)
 {
     struct signals *s = arg;

@@ -335,7 +335,8 @@ static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
     job.header = r->header.data;
     job.header_len = r->header.len;
     fence = stream_start(backend_stream(p->backend), &job);
-    /* The fence of the process, which all its jobs share: a successor finds the process by it. */
+    /* What stands for a fence in the origin of the process, for all its jobs: a successor finds the
+     * process by it. */
     if (r->state != NULL)
         state_folder_set_fence(r->state, slot, fence);
     job_done(&p->job);

@@ -1,5 +1,5 @@
 /*
- * The daemon's side of stream mode, for tests of stream workers: two pipes, no laterd, no Redis.
+ * The daemon's side of stream mode, for tests of stream processes: two pipes, no laterd, no Redis.
  *
  * It is stricter than the daemon: an invalid line, an answer to a job that is not in flight, or a
  * late answer fails the test (fail_msg of cmocka). One thread.

@@ -12,7 +12,7 @@
  * (sched/silence.h). All times are CLOCK_BOOTTIME, since the other workers go on while this machine
  * sleeps.
  *
- * A start has four steps in this order: guard_set, guard_admits, create the process,
+ * To start a job, call these in this order: guard_set, guard_admits, create the process,
  * guard_set_process. So when the guard reads the table, either it finds the fence, or the starting
  * thread will find that the beat is too old.
  *
@@ -69,7 +69,7 @@ void guard_alive(struct guard *g, struct boot sent);
 
 /* ---- for the thread that starts a job in this slot; a slot is a place of the worker */
 
-/* The first step of a start: store the fence. */
+/* First of all: store the fence. */
 void guard_set(struct guard *g, unsigned slot, int64_t fence);
 /* May the process be created? The guard must be up and the beat fresh. After guard_set. */
 bool guard_admits(const struct guard *g);

@@ -455,7 +455,8 @@ static void on_launched(struct pool_task *task)
     }
 }
 
-/* A number that no job's fence reaches (they stay below 2^52) and that no other process has. */
+/* Stands for a fence in the origin of the process: a number that no fence reaches (they stay below
+ * 2^52) and that no other process has. */
 static int64_t make_fence(void)
 {
     uint64_t random = 0;
