@@ -198,7 +198,7 @@ static void read_password_again(struct daemon *d)
         return;
     found = password_read(d->conf->redis_password_file, &url, &err);
     if (found < 0) {
-        log_err("event=reload note=\"the old password stays\" reason=\"%s\"", err.text);
+        log_err("event=reload effect=\"the old password stays\" reason=\"%s\"", err.text);
     } else if (found > 0) {
         memcpy(d->url.password, url.password, sizeof(url.password));
         link_set_password(d->link, &d->url);
@@ -295,14 +295,14 @@ static void reload(void *arg)
     d->reload_refused = err;
     d->tell_at = d->reloaded;
     if (conf == NULL) {
-        log_err("event=reload result=refused reason=\"%s\" note=\"the old configuration stays\"",
+        log_err("event=reload result=refused reason=\"%s\" effect=\"the old configuration stays\"",
                 err.text);
         notify_ready();
         return;
     }
     conf_needs_restart(d->conf, conf, &restart);
     if (restart.len > 0)
-        log_warn("event=reload note=\"only a restart applies: %s\"", buf_str(&restart));
+        log_warn("event=reload effect=\"only a restart applies: %s\"", buf_str(&restart));
     conf_keep_fixed(d->conf, conf);
     set_log(conf, d->guard);
     sched_set_stop_timeout(d->sched, conf->stop_timeout);

@@ -250,7 +250,7 @@ static void tell_refusal(struct gate_settings *g, const char *text)
     if (strncmp(g->refusal, text, sizeof(g->refusal) - 1) == 0)
         return;
     text_copy(g->refusal, sizeof(g->refusal), text);
-    log_warn("event=gates-refused reason=\"%s\" note=\"limits and gates of queues in the "
+    log_warn("event=gates-refused reason=\"%s\" effect=\"limits and gates of queues in the "
              "configuration are not in force yet\"",
              text);
 }

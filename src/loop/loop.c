@@ -57,9 +57,10 @@ static void *allocate(void *p, long n)
  * without memory, so that a new process takes over the running jobs. */
 static void give_up(const char *what)
 {
-    log_err("event=loop result=failed reason=\"%s: %s\" note=\"stopping; running jobs will be run "
-            "again\"",
-            what, strerror(errno));
+    log_err(
+        "event=loop result=failed reason=\"%s: %s\" effect=\"stopping; running jobs will be run "
+        "again\"",
+        what, strerror(errno));
     _exit(EX_OSERR);
 }
 

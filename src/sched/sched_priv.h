@@ -202,7 +202,7 @@ void sched_plan_step(struct sched *s, struct mono now);
 struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms);
 /* The job ends with this verdict. */
 void sched_end_with(struct sched *s, struct held_job *h, const struct verdict *v);
-/* Give the job back without spending an attempt; it is due again after delay_ms. */
+/* Give the job back without counting an attempt; it is due again after delay_ms. */
 void sched_release(struct sched *s, struct held_job *h, int64_t delay_ms, const char *why);
 /* Forget a job: this worker does not hold it any more, or its end is confirmed. */
 void sched_forget(struct sched *s, struct held_job *h);

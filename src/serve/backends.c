@@ -154,11 +154,11 @@ static void on_closed(void *arg)
 
 /* ---- events of streams */
 
-static void on_done(void *arg, unsigned place, const struct run_result *result)
+static void on_done(void *arg, unsigned place, const struct run_report *report)
 {
     const struct backends *b = ((struct backend *)arg)->all;
 
-    b->events.done(b->events.arg, place, result);
+    b->events.done(b->events.arg, place, report);
 }
 
 static void on_progress(void *arg, unsigned place, const char *text)

@@ -18,7 +18,7 @@ struct backend;
 struct backends_events {
     /* Events of streams. done, progress, rest: as in struct stream_events. limit: so many jobs of
      * this queue may run at once from now on. */
-    void (*done)(void *arg, unsigned place, const struct run_result *result);
+    void (*done)(void *arg, unsigned place, const struct run_report *report);
     void (*progress)(void *arg, unsigned place, const char *text);
     void (*rest)(void *arg);
     void (*limit)(void *arg, const char *queue, unsigned limit);

@@ -35,7 +35,7 @@ static void bury(const struct conf_queue *conf, struct verdict *ret)
 /* Retry if an attempt is left, otherwise bury. asked: the handler asked for the retry, so it is no
  * error. */
 static void again(const struct job *job, const struct conf_queue *conf,
-                  const struct run_result *run, uint32_t random, bool asked, struct verdict *ret)
+                  const struct run_report *run, uint32_t random, bool asked, struct verdict *ret)
 {
     struct backoff backoff = {conf->backoff_first, conf->backoff_factor, conf->backoff_max,
                               conf->backoff_jitter};
@@ -58,7 +58,7 @@ static void again(const struct job *job, const struct conf_queue *conf,
 void policy_refused(const struct job *job, const struct conf_queue *conf, const char *why,
                     uint32_t random, struct verdict *ret)
 {
-    static const struct run_result none = {.retry_in_ms = -1};
+    static const struct run_report none = {.retry_in_ms = -1};
 
     memset(ret, 0, sizeof(*ret));
     ret->code = CODE_REFUSED;
@@ -66,7 +66,7 @@ void policy_refused(const struct job *job, const struct conf_queue *conf, const 
     again(job, conf, &none, random, false, ret);
 }
 
-static void done(const struct job *job, const struct conf_queue *conf, const struct run_result *run,
+static void done(const struct job *job, const struct conf_queue *conf, const struct run_report *run,
                  uint32_t random, struct verdict *ret)
 {
     if (run->children.refusal != NULL) {
@@ -85,7 +85,7 @@ static void release(struct verdict *ret)
 }
 
 void policy_verdict(const struct job *job, const struct conf_queue *conf,
-                    const struct run_result *run, uint32_t random, struct verdict *ret)
+                    const struct run_report *run, uint32_t random, struct verdict *ret)
 {
     /* A job that was stopped before it started has no exit status: its code 0 says nothing. */
     bool clean = run->started.us != 0 && run->code == 0;

@@ -10,7 +10,7 @@
 
 #include "conf/conf.h"
 #include "job/job.h"
-#include "run/result.h"
+#include "run/report.h"
 #include "store/verdict.h"
 
 /* How many attempts the job has: its own number, else that of its queue. */
@@ -18,7 +18,7 @@ int64_t policy_attempts_max(const struct job *job, const struct conf_queue *conf
 
 /* The verdict after a run. */
 void policy_verdict(const struct job *job, const struct conf_queue *conf,
-                    const struct run_result *run, uint32_t random, struct verdict *ret);
+                    const struct run_report *run, uint32_t random, struct verdict *ret);
 
 /* The verdict on a job that has ended well, but for the jobs that it adds, which are refused. */
 void policy_refused(const struct job *job, const struct conf_queue *conf, const char *why,

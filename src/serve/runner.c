@@ -75,7 +75,7 @@ static void count_run(const struct known_queue *q, int64_t us)
 
 /* A job that went well is logged at INFO if it had a process of its own, which costs far more than
  * the line. Otherwise it is logged at DEBUG. */
-static void log_end(const struct job *job, const struct verdict *v, const struct run_result *run,
+static void log_end(const struct job *job, const struct verdict *v, const struct run_report *run,
                     bool is_process)
 {
     static const char *const outcome[] = {"done", "retry", "dead", "released", "progress"};
@@ -121,7 +121,7 @@ static void free_place(struct runner *r, unsigned slot)
     r->free[r->nfree++] = slot;
 }
 
-static void on_done(void *arg, unsigned slot, const struct run_result *run)
+static void on_done(void *arg, unsigned slot, const struct run_report *run)
 {
     struct runner *r = arg;
     const struct place *p = &r->places[slot];

@@ -138,18 +138,18 @@ static void *write_then_exec(void *arg)
         char *argv[] = {w->path, NULL};
         struct exec_order order = {"j0123456789a", "mail", argv, env, "", 0,
                                    60000,          1000,   NULL, 0,   0};
-        struct run_result ret;
+        struct run_report ret;
         int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
 
         if (fd < 0 || write(fd, script, sizeof(script) - 1) != (ssize_t)sizeof(script) - 1)
             w->failed++;
         (void)close(fd);
-        run_result_init(&ret);
+        run_report_init(&ret);
         (void)exec_slot_arm(slot);
         exec_run(&order, slot, NULL, &ret);
         w->busy += ret.code == ETXTBSY && ret.end == RUN_NOT_RUN;
         w->failed += ret.end != RUN_EXITED || ret.code != 0;
-        run_result_done(&ret);
+        run_report_done(&ret);
         (void)unlink(w->path);
     }
     exec_slot_free(slot);
@@ -784,10 +784,10 @@ static void H26_waited_for_by_somebody_else(void **state)
     const struct exec_hooks hooks = {.spawned = reap_it};
     struct exec_order order = {"j0123456789a", "mail", argv, env, "", 0, 60000, 1000, NULL, 0, 0};
     struct exec_slot *slot = exec_slot_new();
-    struct run_result ret;
+    struct run_report ret;
 
     (void)state;
-    run_result_init(&ret);
+    run_report_init(&ret);
     (void)exec_slot_arm(slot);
     exec_run(&order, slot, &hooks, &ret);
     exec_slot_free(slot);
@@ -795,7 +795,7 @@ static void H26_waited_for_by_somebody_else(void **state)
      * success. */
     assert_string_equal(ret.text, "ended, but somebody else took its exit status");
     assert_int_equal(ret.end, RUN_SIGNALED);
-    run_result_done(&ret);
+    run_report_done(&ret);
 }
 
 /* ---- rights */

@@ -15,10 +15,10 @@ int fuzz_control(const uint8_t *data, size_t n)
     size_t piece = n > 0 ? data[0] + 1U : 1;
     struct mono now = {1000};
     struct control_fd c;
-    struct run_result r;
+    struct run_report r;
     struct output output;
 
-    run_result_init(&r);
+    run_report_init(&r);
     output_init(&output, "j00000000001", "mail");
     control_fd_init(&c, &output, &hooks, &r);
     for (size_t at = 1; at < n; at += piece) {
@@ -36,6 +36,6 @@ int fuzz_control(const uint8_t *data, size_t n)
     FUZZ_MUST(r.retry_in_ms >= -1);
     control_fd_done(&c);
     output_done(&output);
-    run_result_done(&r);
+    run_report_done(&r);
     return 0;
 }

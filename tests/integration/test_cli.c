@@ -162,21 +162,26 @@ static char *write_file(const char *name, const char *text, mode_t mode)
 
 static void test_help_and_version(void **state)
 {
-    static const char *const verbs[] = {"add",    "show",  "explain", "wait",       "ls",
-                                        "cancel", "retry", "run-now", "reschedule", "pause",
-                                        "resume", "quiet", "stats",   "workers",    "fsck",
-                                        "setup",  "cli",   "limits",  "throttle"};
+    CLEANUP_FREE char *all = NULL;
+    const char *line;
+    char verb[32];
+    int verbs = 0;
 
     (void)state;
     assert_int_equal(run("help", NULL), 0);
     assert_says(&out, "usage: later");
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        assert_int_equal(run(verbs[i], "--help", NULL), 0);
+    all = mem_strdup(buf_str(&out));
+    for (line = strstr(all, "\n  "); line[1] == ' '; line = strchr(line + 1, '\n')) {
+        if (line[3] == ' ' || sscanf(line, " %31s", verb) != 1 || strcmp(verb, "help") == 0)
+            continue;
+        assert_int_equal(run(verb, "--help", NULL), 0);
         assert_says(&out, "usage: later ");
-        assert_says(&out, verbs[i]);
-        assert_int_equal(run("help", verbs[i], NULL), 0);
-        assert_says(&out, verbs[i]);
+        assert_says(&out, verb);
+        assert_int_equal(run("help", verb, NULL), 0);
+        assert_says(&out, verb);
+        verbs++;
     }
+    assert_true(verbs > 25);
     assert_int_equal(run("help", "help", NULL), 0);
     assert_says(&out, "Options of every verb");
     assert_int_equal(run("--version", NULL), 0);

@@ -90,7 +90,7 @@ struct attempt {
     unsigned on_progress_again;
     struct exec_slot *slot;
     uint64_t serial;
-    struct run_result ret;
+    struct run_report ret;
     pid_t pid;
     int ended, progresses;
     bool has_stderr; /* our own descriptor 2 was open while it ran */
@@ -149,7 +149,7 @@ static void attempt_on_slot(struct attempt *a, struct exec_slot *slot)
     struct mono start = mono_now();
 
     a->slot = slot;
-    run_result_init(&a->ret);
+    run_report_init(&a->ret);
     exec_run(&order, slot, &hooks, &a->ret);
     a->took_ms = mono_until_us(start, mono_now()) / 1000;
     assert_int_equal(a->ended, a->pid > 0);
@@ -167,7 +167,7 @@ static void attempt(struct attempt *a)
 
 static void attempt_done(struct attempt *a)
 {
-    run_result_done(&a->ret);
+    run_report_done(&a->ret);
 }
 
 static void expect(const struct attempt *a, enum run_end end, int code, const char *text)

@@ -488,7 +488,7 @@ static void test_fresh(void **state)
     guard_free(g);
 }
 
-static void run(struct guard *g, const char *script, struct run_result *ret)
+static void run(struct guard *g, const char *script, struct run_report *ret)
 {
     char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c",
                     (char *)(uintptr_t)script, NULL};
@@ -506,7 +506,7 @@ static void run(struct guard *g, const char *script, struct run_result *ret)
     struct exec_slot *slot = exec_slot_new();
 
     (void)exec_slot_arm(slot);
-    run_result_init(ret);
+    run_report_init(ret);
     exec_run(&order, slot, NULL, ret);
     exec_slot_free(slot);
 }
@@ -515,7 +515,7 @@ static void test_jobs(void **state)
 {
     struct err err = ERR_INIT;
     struct guard *g = guard_new(1, UNACKED_MS, &err);
-    struct run_result r;
+    struct run_report r;
 
     (void)state;
     guard_alive(g, boot_now());
@@ -523,32 +523,32 @@ static void test_jobs(void **state)
     assert_int_equal(r.end, RUN_STOPPED);
     assert_int_equal(r.started.us, 0);
     assert_non_null(strstr(r.text, "no guard process"));
-    run_result_done(&r);
+    run_report_done(&r);
 
     assert_int_equal(guard_start(g, &err), 0);
     guard_alive(g, boot_now());
     run(g, "exit 3", &r);
     assert_int_equal(r.end, RUN_EXITED);
     assert_int_equal(r.code, 3);
-    run_result_done(&r);
+    run_report_done(&r);
 
     guard_alive(g, boot_now());
     run(g, "sleep 600 & wait", &r);
     assert_int_equal(r.end, RUN_STOPPED);
     assert_int_equal(r.code, SIGKILL);
     assert_non_null(strstr(r.text, "killed by the guard"));
-    run_result_done(&r);
+    run_report_done(&r);
 
     run(g, "exit 0", &r);
     assert_int_equal(r.end, RUN_STOPPED);
     assert_int_equal(r.started.us, 0);
     assert_non_null(strstr(r.text, "no beat"));
-    run_result_done(&r);
+    run_report_done(&r);
 
     guard_alive(g, boot_now());
     run(g, "kill -KILL $$", &r); /* the guard did not do this */
     assert_int_equal(r.end, RUN_SIGNALED);
-    run_result_done(&r);
+    run_report_done(&r);
     guard_free(g);
 }
 

@@ -298,7 +298,7 @@ static void start_job(struct bench *b, unsigned slot)
     pool_control(b->pool, slot, b->serial_before[slot], EXEC_CONTROL_KILL);
 }
 
-static void on_done(void *arg, unsigned slot, const struct run_result *r)
+static void on_done(void *arg, unsigned slot, const struct run_report *r)
 {
     struct bench *b = arg;
     int n = b->current[slot];
@@ -378,7 +378,7 @@ static void on_tried(struct pool_task *task)
         pool_control(the_crowd->pool, 0, the_crowd->serial, EXEC_CONTROL_KILL);
 }
 
-static void on_killed(void *arg, unsigned slot, const struct run_result *r)
+static void on_killed(void *arg, unsigned slot, const struct run_report *r)
 {
     const struct crowd *c = arg;
 

@@ -11,11 +11,11 @@
 #include "base/buf.h"
 #include "cli/bulk/line_results.h"
 
-static void assert_lines(const struct line_results *t, enum line_result fate, const char *text)
+static void assert_lines(const struct line_results *t, enum line_result result, const char *text)
 {
     CLEANUP_BUF struct buf out = BUF_INIT;
 
-    line_results_put(t, fate, &out);
+    line_results_put(t, result, &out);
     assert_string_equal(buf_str(&out), text);
 }
 

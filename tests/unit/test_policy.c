@@ -27,7 +27,7 @@ static const struct conf_queue conf = {
 static struct verdict judge(const struct job *job, enum run_end end, int code, int64_t retry_in_ms,
                             struct mono started)
 {
-    struct run_result run = {.end = end,
+    struct run_report run = {.end = end,
                              .code = code,
                              .retry_in_ms = retry_in_ms,
                              .started = started,
@@ -150,7 +150,7 @@ static void test_what_the_job_says_outranks_the_queue(void **state)
 
 static void test_long_text(void **state)
 {
-    struct run_result run = {.end = RUN_EXITED, .code = 1, .retry_in_ms = -1, .started = RAN};
+    struct run_report run = {.end = RUN_EXITED, .code = 1, .retry_in_ms = -1, .started = RAN};
     struct job job = job_at(3);
     struct verdict v;
 
@@ -201,7 +201,7 @@ static void test_result_of_a_chain(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct run_result run = {
+        struct run_report run = {
             .end = rows[i].end, .code = rows[i].code, .retry_in_ms = -1, .started = RAN};
         struct job job = job_at(1);
         struct verdict v;

@@ -183,10 +183,10 @@ static int64_t ring(void)
 
 /* ---- events of the stream */
 
-static void on_done(void *arg, unsigned place, const struct run_result *result)
+static void on_done(void *arg, unsigned place, const struct run_report *report)
 {
     (void)arg;
-    assert_int_equal(result->end, RUN_STOPPED);
+    assert_int_equal(report->end, RUN_STOPPED);
     assert_true(ntold < 8);
     told_places[ntold++] = place;
 }

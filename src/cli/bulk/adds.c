@@ -50,17 +50,17 @@ static void fail_long(struct adds *a, size_t size)
 /* Count the lines of a call by its answer r, or NULL with err. A refused call has added nothing. */
 static void count_lines(struct adds *a, const struct adds_call *c, struct reply *r, struct err *err)
 {
-    enum line_result fate = LINE_ADDED;
+    enum line_result result = LINE_ADDED;
 
     if (r == NULL)
-        fate = client_is_broken(a->cli->client) ? LINE_UNKNOWN : LINE_REFUSED;
+        result = client_is_broken(a->cli->client) ? LINE_UNKNOWN : LINE_REFUSED;
     else if (!a->face->is_good(a, r, c->n)) {
-        fate = LINE_UNKNOWN;
+        result = LINE_UNKNOWN;
         err_fill(err, ERR_DATA, "the answer to an add of %d jobs is something else", c->n);
     }
     reply_free(r);
-    line_results_add(&a->tally, fate, c->first, (uint64_t)c->n);
-    if (fate != LINE_ADDED)
+    line_results_add(&a->tally, result, c->first, (uint64_t)c->n);
+    if (result != LINE_ADDED)
         adds_fail(a, err, a->face->name_error(a, c, err));
     meter_show(&a->meter, a->tally.count[LINE_ADDED], a->feed.passed);
 }
@@ -283,11 +283,11 @@ static void tell_lines(const struct adds *a)
     CLEANUP_BUF struct buf text = BUF_INIT;
     const char *before = a->signal != 0 ? "later: stopped; " : "later: ";
 
-    for (int fate = LINE_ADDED; fate <= LINE_UNKNOWN; fate++) {
-        if (a->tally.count[fate] == 0)
+    for (int result = LINE_ADDED; result <= LINE_UNKNOWN; result++) {
+        if (a->tally.count[result] == 0)
             continue;
-        buf_printf(&text, "%s%s", before, says[fate]);
-        line_results_put(&a->tally, (enum line_result)fate, &text);
+        buf_printf(&text, "%s%s", before, says[result]);
+        line_results_put(&a->tally, (enum line_result)result, &text);
         before = "; ";
     }
     if (!is_all_sent(a))

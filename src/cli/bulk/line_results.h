@@ -17,18 +17,18 @@ enum line_result { LINE_ADDED, LINE_REFUSED, LINE_UNKNOWN };
 
 struct line_results {
     struct {
-        enum line_result fate;
+        enum line_result result;
         uint64_t first, last;
     } span[LINE_RESULTS_SPANS];
     int n;
-    uint64_t count[3]; /* lines, by fate */
+    uint64_t count[3]; /* lines, by result */
 };
 
-/* Count the fate of the next n lines from `first` on. Call it in the order of the file. */
-void line_results_add(struct line_results *t, enum line_result fate, uint64_t first, uint64_t n);
-/* Append "lines 1 to 5120, 5377 to 5632" for this fate; nothing if no line has it. */
-void line_results_put(const struct line_results *t, enum line_result fate, struct buf *out);
+/* Count the result of the next n lines from `first` on. Call it in the order of the file. */
+void line_results_add(struct line_results *t, enum line_result result, uint64_t first, uint64_t n);
+/* Append "lines 1 to 5120, 5377 to 5632" for the lines with this result; nothing if none has it. */
+void line_results_put(const struct line_results *t, enum line_result result, struct buf *out);
 /* A new array: [[1, 5120], [5377, 5632]]. */
-json_t *line_results_json(const struct line_results *t, enum line_result fate);
+json_t *line_results_json(const struct line_results *t, enum line_result result);
 
 #endif

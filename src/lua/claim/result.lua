@@ -2,7 +2,7 @@
 -- its progress.
 --
 -- A result: {id, start, verb, queue, a, code, text, output, result}. verb: done (a: keep ms) |
--- retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; spends no attempt) |
+-- retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; counts no attempt) |
 -- progress (text). code: exit status; text: one line; output: its last bytes; result: what the
 -- handler gave to the next job of the chain, nil for nothing; children: jobs to add if it is done,
 -- {args, {first, last}*}, nil for none.

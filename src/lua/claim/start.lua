@@ -154,7 +154,7 @@ local function passes(b, i, fence, book)
     else
       L.unpark(book, b.queue, id, true)
     end
-    L.spend(book, id, gates, fence)
+    L.count_claim(book, id, gates, fence)
     return true
   end
   local spot = gates and L.pass_gates(book, b.queue, id, gates, b.dues[i], fence)

@@ -33,7 +33,7 @@
 --   touched      the entries that have something to write
 --   erasures     entries with fields to delete unread, some more than once
 --   gone         keys to delete unread -> small or large
---   steps        writes past the cells, by L.write_together
+--   commands     writes past the cells, by L.write_together
 --   moved        key -> the key whose value it has once these are made
 --   caused       queue -> how many jobs that are due now the call adds to it (chain.lua)
 --   counts, hints  done after the writes, may fail: counters of R:stats, functions
@@ -51,7 +51,7 @@ function L.begin()
   if draft.is_used then
     entries, known_empty = {}, {}
     draft.entries, draft.known_empty, draft.touched, draft.erasures = entries, known_empty, {}, {}
-    draft.gone, draft.steps, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
+    draft.gone, draft.commands, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
     draft.moved, draft.caused = {}, {}
     L.begin_locks()
     draft.begin_journal()

@@ -143,7 +143,7 @@ end
 function L.write_together(command, key, args, undo)
   draft.is_used = true
   local is_removal = not string.find(command, 'ADD$') and not string.find(command, 'SET$')
-  draft.steps[#draft.steps + 1] = {command = command, key = key, args = args, undo = undo,
+  draft.commands[#draft.commands + 1] = {command = command, key = key, args = args, undo = undo,
                        is_removal = is_removal}
 end
 
@@ -185,14 +185,14 @@ end
 -- Like pcall, but if fn raises an error, its changes leave the draft.
 function L.try(fn, ...)
   local since, n_events = n_journal, L.events and #L.events
-  local n_hints, n_steps = #draft.hints, #draft.steps
+  local n_hints, n_commands = #draft.hints, #draft.commands
   draft.is_used, depth = true, depth + 1
   local ok, a, b = pcall(fn, ...)
   depth = depth - 1
   if not ok then
     roll_back(since)
     shorten(draft.hints, n_hints)
-    shorten(draft.steps, n_steps)
+    shorten(draft.commands, n_commands)
     shorten(L.events or {}, n_events or 0)
   elseif depth == 0 then
     n_journal = 0

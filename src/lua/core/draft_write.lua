@@ -88,12 +88,12 @@ local function write(e, is_removal, names)
 end
 
 -- Undo a write: its names get their old values back.
-local function take_back(step)
-  local e, lost, kept = step.e, {}, {}
-  if step.undo then
-    step.undo(step.locks)
-  elseif not step.is_final then
-    for _, name in ipairs(step.names) do
+local function take_back(entry)
+  local e, lost, kept = entry.e, {}, {}
+  if entry.undo then
+    entry.undo(entry.locks)
+  elseif not entry.is_final then
+    for _, name in ipairs(entry.names) do
       if e.was[name] then
         kept[#kept + 1] = name
       else
@@ -162,9 +162,9 @@ local function plan()
 end
 
 -- Check the reply to a write. If it failed, undo all writes before it and raise an error.
-local function check(step, reply, done)
+local function check(entry, reply, done)
   if type(reply) ~= 'table' or not reply.err then
-    done[#done + 1] = step
+    done[#done + 1] = entry
     return
   end
   for i = #done, 1, -1 do
@@ -173,8 +173,8 @@ local function check(step, reply, done)
   for _, mend in ipairs(draft.mends) do
     pcall(unpack(mend))
   end
-  if step.e and string.find(reply.err, '^WRONGTYPE') then
-    foreign(step.e.key, step.e.kind, reply)
+  if entry.e and string.find(reply.err, '^WRONGTYPE') then
+    foreign(entry.e.key, entry.e.kind, reply)
   end
   error(reply, 0)
 end
@@ -191,13 +191,13 @@ local function need_rights(removals, finals)
     asked[command] = true
   end
   for _, list in ipairs({removals, finals}) do
-    for _, step in ipairs(list) do
-      ask(step.command or REMOVE[step.e.kind], step.e and step.e.key or step.names[1])
+    for _, entry in ipairs(list) do
+      ask(entry.command or REMOVE[entry.e.kind], entry.e and entry.e.key or entry.names[1])
     end
   end
-  for _, step in ipairs(draft.steps) do
-    if step.is_removal then
-      ask(step.command, step.key, step.args[1])
+  for _, entry in ipairs(draft.commands) do
+    if entry.is_removal then
+      ask(entry.command, entry.key, entry.args[1])
     end
   end
   local gone = next(draft.gone)
@@ -207,8 +207,9 @@ local function need_rights(removals, finals)
 end
 
 local function run(list, is_removal, done)
-  for _, step in ipairs(list) do
-    check(step, step.write and step.write(step) or write(step.e, is_removal, step.names), done)
+  for _, entry in ipairs(list) do
+    local reply = entry.write and entry.write(entry) or write(entry.e, is_removal, entry.names)
+    check(entry, reply, done)
   end
 end
 
@@ -224,14 +225,14 @@ end
 
 -- Give a key a moment to live; follow() deletes it.
 local function let_expire(key, done)
-  local step = {undo = function() redis.pcall('PERSIST', key) end}
-  check(step, redis.pcall('PEXPIRE', key, MOMENT_MS), done)
+  local entry = {undo = function() redis.pcall('PERSIST', key) end}
+  check(entry, redis.pcall('PEXPIRE', key, MOMENT_MS), done)
 end
 
-local function run_steps(is_removal, done)
-  for _, step in ipairs(draft.steps) do
-    if step.is_removal == is_removal then
-      check(step, redis.pcall(step.command, step.key, unpack(step.args)), done)
+local function run_commands(is_removal, done)
+  for _, entry in ipairs(draft.commands) do
+    if entry.is_removal == is_removal then
+      check(entry, redis.pcall(entry.command, entry.key, unpack(entry.args)), done)
     end
   end
 end
@@ -288,9 +289,9 @@ function L.commit()
     end
   end
   run(adds, false, done)
-  run_steps(false, done)
+  run_commands(false, done)
   run(removals, true, done)
-  run_steps(true, done)
+  run_commands(true, done)
   for key in pairs(draft.gone) do
     let_expire(key, done)
   end

@@ -124,9 +124,9 @@ function L.take(book, g, holder, fence, until_ms, is_reserved)
   L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
 end
 
--- Take a permit for a job that is granted. A rate only reserves a start, and counts it when the job
--- is claimed (L.spend). So a grant that is taken back costs nothing, and a queue without room saves
--- up no starts.
+-- Take a permit for a job that is granted. A rate only reserves a permit, and counts it when
+-- the job is claimed (L.count_claim). So a grant that is taken back costs nothing, and a queue
+-- without room saves up no permits.
 function L.promise(book, g, job)
   if g.kind == 'rate' then
     L.add_free(g, -db('SADD', g.granted, job))
@@ -151,9 +151,9 @@ function L.closed_gate(book, spot)
   return nil
 end
 
--- A granted job is claimed: its locks get the fence that its handler is told, its rates count its
--- start.
-function L.spend(book, job, gates, fence)
+-- A granted job is claimed: its locks get the fence that its handler is told, its rates count
+-- the claim.
+function L.count_claim(book, job, gates, fence)
   for _, id in ipairs(gates or {}) do
     local g = L.gate(book, id)
     if g.kind == 'lock' then
@@ -166,7 +166,7 @@ function L.spend(book, job, gates, fence)
   end
 end
 
--- Free the permit of a holder, if it has one. A rate keeps the starts that it has counted. ->
+-- Free the permit of a holder, if it has one. A rate keeps the claims that it has counted. ->
 -- whether it had one
 function L.drop(book, g, holder)
   return L.drop_all(book, g, {holder})

@@ -1,16 +1,16 @@
 -- Rate limits: three algorithms behind one interface. Times are us of Redis' clock.
 --
---   free_permits(book, g)  -> how many starts may pass now
+--   free_permits(book, g)  -> how many jobs may pass now
 --   opens(book, g, n) -> the ms when n may pass, nil for never
 --   take(book, g, n)  n pass; the caller has seen that they may
---   seen(book, g)     -> free starts; in how many us all is as if nothing had been counted
+--   seen(book, g)     -> how many may pass; in how many us all is as if nothing had been counted
 --
 --   gcra     A token bucket that is kept as one time, the theoretical arrival time (ITU-T I.371; as
---            in Brandur Leach's throttled and redis-cell): `burst` starts at once, then one each
+--            in Brandur Leach's throttled and redis-cell): `burst` jobs at once, then one each
 --            per / n. Exact, O(1).
---   sliding  A log of all starts in the last `per`: at most n in any window of that length. Exact,
+--   sliding  A log of all claims in the last `per`: at most n in any window of that length. Exact,
 --            O(log n), n entries.
---   fixed    A counter for each whole `per` since 1970: up to 2 n starts around a border. O(1).
+--   fixed    A counter for each whole `per` since 1970: up to 2 n jobs around a border. O(1).
 --
 -- When the clock was set back, a stored time is later than it and would shut the gate for that
 -- long. So a time that is later than the algorithm can have put it is moved back to the latest
@@ -25,16 +25,16 @@ end
 -- ---- gcra
 
 -- The key holds "<us> <us to add to it>": their sum would have more digits than a number keeps, and
--- what is rounded off at each start would be missing from the burst. -> how far the theoretical
+-- what is rounded off at each claim would be missing from the burst. -> how far the theoretical
 -- arrival time is later than now, the interval, the tolerance, all in us; whether the key must be
 -- written anew, since the clock was set back or the limit changed
 local function gcra(book, g)
-  local step = g.limit.per_us / g.limit.n
-  local burst = step * g.limit.burst
+  local interval = g.limit.per_us / g.limit.n
+  local burst = interval * g.limit.burst
   local base, behind = string.match(db('GET', g.key) or '', '^(%d+) (%d%S*)$')
   base, behind = L.whole(base), tonumber(behind)
   local lead = base and behind and base - book.now_us + behind or 0
-  return math.min(math.max(lead, 0), burst), step, burst,
+  return math.min(math.max(lead, 0), burst), interval, burst,
          base and (base > book.now_us or lead > burst)
 end
 
@@ -46,12 +46,12 @@ function L.RATES.gcra.free_permits(book, g)
   if g.limit.n == 0 then
     return 0
   end
-  local lead, step, burst, is_less = gcra(book, g)
+  local lead, interval, burst, is_less = gcra(book, g)
   if is_less then
     put_lead(book, g, lead)
   end
   -- The interval need not be a whole number, so a little is added before rounding.
-  local free = math.floor((burst - lead) / step + 1e-6)
+  local free = math.floor((burst - lead) / interval + 1e-6)
   return math.max(free, 0)
 end
 
@@ -59,36 +59,36 @@ function L.RATES.gcra.opens(book, g, n)
   if n > g.limit.burst or g.limit.n == 0 then
     return nil
   end
-  local lead, step, burst = gcra(book, g)
-  return math.ceil((book.now_us + math.ceil(lead + n * step - burst)) / 1000)
+  local lead, interval, burst = gcra(book, g)
+  return math.ceil((book.now_us + math.ceil(lead + n * interval - burst)) / 1000)
 end
 
--- Not called with a limit of 0: a job that was promised a start before is refused then
+-- Not called with a limit of 0: a job that got its grant before is refused then
 -- (L.is_closed).
 function L.RATES.gcra.take(book, g, n)
-  local lead, step = gcra(book, g)
-  put_lead(book, g, lead + n * step)
+  local lead, interval = gcra(book, g)
+  put_lead(book, g, lead + n * interval)
 end
 
 function L.RATES.gcra.seen(book, g)
   if g.limit.n == 0 then
     return 0, 0
   end
-  local lead, step, burst = gcra(book, g)
-  return math.max(math.floor((burst - lead) / step + 1e-6), 0), lead
+  local lead, interval, burst = gcra(book, g)
+  return math.max(math.floor((burst - lead) / interval + 1e-6), 0), lead
 end
 
 -- ---- sliding
 
 local TRIM = 100            -- entries later than the clock that a call sets to now
 
--- Remove the starts that are over. They count for nothing, so this may follow the writes, however
+-- Remove the claims that are over. They count for nothing, so this may follow the writes, however
 -- many they are.
 local function drop_below(key, score)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', score)
 end
 
--- Remove the starts that are over. Starts later than a clock that was set back count as of now.
+-- Remove the claims that are over. Claims later than a clock that was set back count as of now.
 local function trim_log(book, g)
   if g.is_trimmed then
     return
@@ -101,7 +101,7 @@ local function trim_log(book, g)
   end
 end
 
--- -> how many starts count now.
+-- -> how many claims count now.
 local function used(book, g)
   return db('ZCOUNT', g.key, '(' .. L.int(book.now_us - g.limit.per_us), '+inf')
 end
@@ -139,7 +139,7 @@ end
 -- ---- fixed
 
 -- A clock that was set back may come to the same border again. So what a later window counted
--- stays, to the end of the next window at most, and neither window is used twice. -> starts
+-- stays, to the end of the next window at most, and neither window is used twice. -> claims
 -- counted, the us when their window ends, its number, whether the key has a later window
 local function counted(book, g)
   local index = math.floor(book.now_us / g.limit.per_us)

@@ -9,7 +9,7 @@
 -- HELD: jobs that the worker still runs after these results. MAX: most jobs to claim (<= 512).
 -- verb: done (a: keep ms) | result (done, and output is what its handler gave as its result: the
 -- payload of the next job of its chain) | retry (a: delay ms) | dead (a: most dead jobs kept) |
--- release (a: delay ms; spends no attempt) | progress (text). code: exit status; text: one line of
+-- release (a: delay ms; counts no attempt) | progress (text). code: exit status; text: one line of
 -- text; output: its last bytes.
 -- room: most claims from this queue now (0: only tell its head).
 -- NG: jobs with small payloads that ended well and of which nothing is kept, by queue and start

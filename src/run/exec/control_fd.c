@@ -32,7 +32,7 @@ void control_line_parse(const char *line, size_t n, struct control_line *ret)
 }
 
 void control_fd_init(struct control_fd *c, struct output *output, const struct exec_hooks *hooks,
-                     struct run_result *ret)
+                     struct run_report *ret)
 {
     *c = (struct control_fd){.output = output, .hooks = hooks, .ret = ret};
     lines_init(&c->lines, CONTROL_LINE_BYTES);

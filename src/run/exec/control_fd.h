@@ -54,7 +54,7 @@ struct control_fd {
     struct lines lines;
     struct output *output;
     const struct exec_hooks *hooks;
-    struct run_result *ret;
+    struct run_report *ret;
     bool has_result, is_result_cut;
     bool is_ending;      /* the line that comes now has no line feed */
     struct buf reason;   /* the last one */
@@ -65,7 +65,7 @@ struct control_fd {
 
 /* output, hooks and ret must outlive c. */
 void control_fd_init(struct control_fd *c, struct output *output, const struct exec_hooks *hooks,
-                     struct run_result *ret);
+                     struct run_report *ret);
 void control_fd_done(struct control_fd *c);
 /* Take n bytes that the handler wrote. */
 void control_fd_add(struct control_fd *c, const char *p, size_t n);

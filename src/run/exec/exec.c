@@ -42,7 +42,7 @@ struct attempt {
     const struct exec_order *order;
     struct exec_slot *slot;
     const struct exec_hooks *hooks;
-    struct run_result *ret;
+    struct run_report *ret;
     struct exec_pipes pipes;
     struct spawned process;
     struct output output;
@@ -68,16 +68,16 @@ static void tell_reason(const struct attempt *r)
     CLEANUP_BUF struct buf error = BUF_INIT;
 
     if (r->control.reason.len > 0) {
-        run_result_reason(r->ret, r->control.reason.data, r->control.reason.len);
+        run_report_reason(r->ret, r->control.reason.data, r->control.reason.len);
         return;
     }
     output_last_error(&r->output, &error);
-    run_result_reason(r->ret, buf_str(&error), error.len);
+    run_report_reason(r->ret, buf_str(&error), error.len);
 }
 
 static void describe(const struct attempt *r)
 {
-    struct run_result *ret = r->ret;
+    struct run_report *ret = r->ret;
     char status[96], cause[64], grace[24];
 
     run_describe_status(&r->status, status, sizeof(status));
@@ -122,7 +122,7 @@ static bool is_guard_killed(const struct attempt *r)
 
 static void conclude(const struct attempt *r)
 {
-    struct run_result *ret = r->ret;
+    struct run_report *ret = r->ret;
 
     if (is_guard_killed(r)) {
         ret->end = RUN_STOPPED;
@@ -461,7 +461,7 @@ static const char *cure_of(int errnum)
 
 static void refuse(struct attempt *r, const struct err *err)
 {
-    struct run_result *ret = r->ret;
+    struct run_report *ret = r->ret;
     struct err why = ERR_INIT;
 
     /* It ran until it was killed, and that cannot be undone: do not report "not started". */
@@ -528,7 +528,7 @@ static bool start(struct attempt *r)
 }
 
 void exec_run(const struct exec_order *order, struct exec_slot *slot,
-              const struct exec_hooks *hooks, struct run_result *ret)
+              const struct exec_hooks *hooks, struct run_report *ret)
 {
     static const struct exec_hooks no_hooks = {0};
     struct attempt r = {.order = order, .slot = slot, .hooks = hooks != NULL ? hooks : &no_hooks};

@@ -24,7 +24,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "run/guard/guard.h"
-#include "run/result.h"
+#include "run/report.h"
 
 #define EXEC_LINE_BYTES 1024 /* longer lines of output are cut in the log */
 #define EXEC_LOG_LINES 1000  /* lines of one run that reach the log; the rest is only counted */
@@ -84,6 +84,6 @@ struct exec_hooks {
  * must be armed for the job; it is disarmed when exec_run returns. hooks may be NULL.
  */
 void exec_run(const struct exec_order *order, struct exec_slot *slot,
-              const struct exec_hooks *hooks, struct run_result *ret);
+              const struct exec_hooks *hooks, struct run_report *ret);
 
 #endif

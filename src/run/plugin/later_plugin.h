@@ -41,7 +41,7 @@ extern "C" {
 /* What run returns. Any other number counts as LATER_FAIL and is shown in the reason. */
 enum later_outcome {
     LATER_OK,    /* done */
-    LATER_RETRY, /* try again; no error, but it spends an attempt (exit status 75) */
+    LATER_RETRY, /* try again; no error, but it counts as an attempt (exit status 75) */
     LATER_FAIL,  /* failed: try again with backoff (exit status 1) */
     LATER_DEAD   /* never try again (exit status 65) */
 };
@@ -88,7 +88,7 @@ struct later_host {
     /* Not 0 once the job should end: its time is over, it was cancelled, or the daemon stops. A
      * plug-in cannot be killed, so a long job must ask now and then. It may then return any
      * outcome. LATER_OK and LATER_DEAD count as always. Otherwise the cause decides: the attempt
-     * has timed out, or the job is cancelled, or it is put back without spending an attempt. */
+     * has timed out, or the job is cancelled, or it is put back without counting an attempt. */
     int (*cancelled)(const struct later_host *host);
     /* Since version 1.1. Add a job when this one is done, in the same instant; any other end throws
      * it away. words: as later_add takes them, QUEUE [name value]... PAYLOAD, n of them; lens:

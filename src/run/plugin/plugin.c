@@ -40,7 +40,7 @@ struct plugin_run {
     const struct plugin_order *order;
     struct exec_slot *slot;
     const struct exec_hooks *hooks;
-    struct run_result *ret;
+    struct run_report *ret;
     enum run_end cause; /* why the job should end; RUN_EXITED: it should not */
     struct mono deadline;
     struct mono progress_at; /* earliest time for the next one; until then the last text waits: */
@@ -155,7 +155,7 @@ static void learn(struct plugin *p, int64_t us)
     atomic_store_explicit(&p->run_us, mean + (us - mean) / MEAN_OF, memory_order_relaxed);
 }
 
-static void refuse(struct run_result *ret, const char *why)
+static void refuse(struct run_report *ret, const char *why)
 {
     ret->end = RUN_STOPPED;
     (void)snprintf(ret->text, sizeof(ret->text), "not started: %s", why);
@@ -187,7 +187,7 @@ static void conclude(const struct plugin_run *r, int outcome)
                                         [LATER_RETRY] = RUN_SAID_RETRY,
                                         [LATER_FAIL] = RUN_SAID_FAIL,
                                         [LATER_DEAD] = RUN_SAID_DEAD};
-    struct run_result *ret = r->ret;
+    struct run_report *ret = r->ret;
     char why[64] = "";
 
     if (outcome < LATER_OK || outcome > LATER_DEAD) {
@@ -199,7 +199,7 @@ static void conclude(const struct plugin_run *r, int outcome)
     }
     if (r->cause != RUN_EXITED)
         run_describe_cause(r->cause, r->order->timeout_ms, why, sizeof(why));
-    run_result_say(ret, ends[outcome], ret->result.data, ret->result.len, r->cause, why);
+    run_report_say(ret, ends[outcome], ret->result.data, ret->result.len, r->cause, why);
 }
 
 static void tell_left_out(const struct plugin_run *r)
@@ -211,7 +211,7 @@ static void tell_left_out(const struct plugin_run *r)
 }
 
 void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
-                const struct exec_hooks *hooks, struct run_result *ret)
+                const struct exec_hooks *hooks, struct run_report *ret)
 {
     const struct later_plugin *face = order->plugin->face;
     struct plugin_run r = {{sizeof(r.host), host_progress, host_log, host_result, host_retry_in,

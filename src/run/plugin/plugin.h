@@ -36,6 +36,6 @@ struct plugin_order {
 
 /* Run one job on a pool thread. As exec_run, but hooks must not be NULL. */
 void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
-                const struct exec_hooks *hooks, struct run_result *ret);
+                const struct exec_hooks *hooks, struct run_report *ret);
 
 #endif

@@ -34,7 +34,7 @@ struct pool_slot {
     unsigned index;
     struct exec_slot *exec; /* created at the start, or with the first order */
     struct pool_order order;
-    struct run_result result;
+    struct run_report report;
     bool busy;       /* main thread only: from pool_start until done has returned */
     uint64_t serial; /* of the order */
 };
@@ -73,12 +73,12 @@ struct pool_progress {
     char *text;
 };
 
-/* ---- results, on the main thread */
+/* ---- reports, on the main thread */
 
 static void on_done(struct pool *pool, struct pool_slot *s)
 {
-    pool->events.done(pool->events.arg, s->index, &s->result);
-    run_result_done(&s->result);
+    pool->events.done(pool->events.arg, s->index, &s->report);
+    run_report_done(&s->report);
     if (s->order.free != NULL)
         s->order.free(s->order.arg);
     s->busy = false;
@@ -137,13 +137,13 @@ static void run_slot(struct pool_slot *s)
     const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
 
     if (s->exec == NULL) {
-        s->result.end = RUN_HOST_ILL;
-        (void)snprintf(s->result.text, sizeof(s->result.text),
+        s->report.end = RUN_HOST_ILL;
+        (void)snprintf(s->report.text, sizeof(s->report.text),
                        "cannot start: no descriptor is left");
     } else if (s->order.plugin != NULL) {
-        plugin_run(s->order.plugin, s->exec, &hooks, &s->result);
+        plugin_run(s->order.plugin, s->exec, &hooks, &s->report);
     } else {
-        exec_run(s->order.exec, s->exec, &hooks, &s->result);
+        exec_run(s->order.exec, s->exec, &hooks, &s->report);
     }
 }
 
@@ -423,7 +423,7 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *o
     s->serial = s->exec != NULL ? exec_slot_arm(s->exec) : 0;
     s->busy = true;
     s->order = *order;
-    run_result_init(&s->result);
+    run_report_init(&s->report);
     submit(pool, &s->work, order->plugin != NULL && plugin_is_quick(order->plugin->plugin));
     return s->serial;
 }

@@ -1,6 +1,6 @@
 /*
  * The pool: threads for work that blocks. The main thread gives an order to a free slot and later
- * gets the result through the mailbox on its loop; nothing else is shared. A slot takes one
+ * gets the report through the mailbox on its loop; nothing else is shared. A slot takes one
  * order at a time.
  *
  * Up to sixteen threads are created at the start. More are created when work waits and no thread is
@@ -29,7 +29,7 @@ struct pool;
 /* Called on the main thread, from the loop; all but done may be NULL. done may only read the
  * result; the slot is free when done has returned. */
 struct pool_events {
-    void (*done)(void *arg, unsigned slot, const struct run_result *result);
+    void (*done)(void *arg, unsigned slot, const struct run_report *report);
     void (*progress)(void *arg, unsigned slot, uint64_t serial, const char *text);
     void (*rest)(void *arg); /* after the last of all events that came at the same time */
     void *arg;

@@ -116,11 +116,11 @@ static void on_ready(void *arg, struct stream_proc *p)
     }
 }
 
-static void on_done(void *arg, unsigned place, const struct run_result *result)
+static void on_done(void *arg, unsigned place, const struct run_report *report)
 {
     struct stream *s = arg;
 
-    s->events.done(s->events.arg, place, result);
+    s->events.done(s->events.arg, place, report);
 }
 
 static void on_progress(void *arg, unsigned place, const char *text)
@@ -227,10 +227,10 @@ static void tell_orphans(struct stream *s)
 {
     while (s->orphans != NULL) {
         struct orphan *o = s->orphans;
-        struct run_result ret;
+        struct run_report ret;
 
         s->orphans = o->next;
-        run_result_init(&ret);
+        run_report_init(&ret);
         ret.end = RUN_STOPPED;
         text_copy(ret.text, sizeof(ret.text), o->why);
         s->events.done(s->events.arg, o->place, &ret);

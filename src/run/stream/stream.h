@@ -13,7 +13,7 @@
 #include "loop/loop.h"
 #include "run/guard/guard.h"
 #include "run/pool/pool.h"
-#include "run/result.h"
+#include "run/report.h"
 
 #define STREAM_RETRY_MS 100 /* delay before a process is replaced that died without an answer; */
 #define STREAM_RETRY_MAX_MS 30000 /* doubles up to this */
@@ -45,7 +45,7 @@ struct stream_job {
 
 struct stream_events {
     /* The job has ended. The place is free when this has returned. */
-    void (*done)(void *arg, unsigned place, const struct run_result *result);
+    void (*done)(void *arg, unsigned place, const struct run_report *report);
     void (*progress)(void *arg, unsigned place, const char *text);
     void (*rest)(void *arg);     /* after the last of all events that came at the same time */
     void (*capacity)(void *arg); /* stream_capacity has changed */

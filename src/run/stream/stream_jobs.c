@@ -78,7 +78,7 @@ static void take_add(struct stream_proc *p, struct stream_item *it, const struct
 /* ---- ends */
 
 /* End the job. Its item and its place are free before `done` is called. */
-static void finish(struct stream_proc *p, struct stream_item *it, struct run_result *ret)
+static void finish(struct stream_proc *p, struct stream_item *it, struct run_report *ret)
 {
     unsigned place = it->place;
 
@@ -91,7 +91,7 @@ static void finish(struct stream_proc *p, struct stream_item *it, struct run_res
     children_done(&it->children);
     free(it);
     p->events->done(p->events->arg, place, ret);
-    run_result_done(ret);
+    run_report_done(ret);
 }
 
 /* Why we asked the job to end, in words. */
@@ -117,7 +117,7 @@ void stream_jobs_status(const struct stream_proc *p, const siginfo_t *st, char o
 
 /* Set *ret to what the end of the process means for a job without an answer. */
 static void judge(const struct stream_proc *p, const struct stream_item *it, const siginfo_t *st,
-                  bool by_guard, struct run_result *ret)
+                  bool by_guard, struct run_report *ret)
 {
     char status[STREAM_STATUS];
 
@@ -170,9 +170,9 @@ void stream_jobs_end(struct stream_proc *p, const siginfo_t *st)
     bool by_guard = stream_jobs_by_guard(p);
 
     while (p->first != NULL) {
-        struct run_result ret;
+        struct run_report ret;
 
-        run_result_init(&ret);
+        run_report_init(&ret);
         judge(p, p->first, st, by_guard, &ret);
         finish(p, p->first, &ret);
     }
@@ -184,10 +184,10 @@ static void take_end(struct stream_proc *p, struct stream_item *it, const struct
                                         [STREAM_RETRY] = RUN_SAID_RETRY,
                                         [STREAM_FAIL] = RUN_SAID_FAIL,
                                         [STREAM_DEAD] = RUN_SAID_DEAD};
-    struct run_result ret;
+    struct run_report ret;
     char cause[64] = "";
 
-    run_result_init(&ret);
+    run_report_init(&ret);
     ret.retry_in_ms = a->retry_in_ms;
     if (a->word == STREAM_OK) {
         buf_add(&ret.result, a->text, a->len);
@@ -196,7 +196,7 @@ static void take_end(struct stream_proc *p, struct stream_item *it, const struct
     }
     if (it->cause != RUN_EXITED)
         describe_cause(p, it, cause, sizeof(cause));
-    run_result_say(&ret, ends[a->word], a->text, a->len, it->cause, cause);
+    run_report_say(&ret, ends[a->word], a->text, a->len, it->cause, cause);
     p->served++;
     finish(p, it, &ret);
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "run/result.h"
+#include "run/report.h"
 
 /* Some languages write CR LF. A CR before the LF belongs to the line end: otherwise it would change
  * the last word, and `ok ID` would be output that ends no job. */

@@ -26,7 +26,7 @@ struct stream_proc;
 struct stream_proc_events {
     /* It has greeted and takes jobs. */
     void (*ready)(void *arg, struct stream_proc *p);
-    void (*done)(void *arg, unsigned place, const struct run_result *result);
+    void (*done)(void *arg, unsigned place, const struct run_report *report);
     void (*progress)(void *arg, unsigned place, const char *text);
     /* After the last of all events that came at the same time. */
     void (*rest)(void *arg, struct stream_proc *p);

@@ -45,7 +45,7 @@ struct pool {
 struct told_end {
     struct pool *pool;
     unsigned slot;
-    struct run_result result;
+    struct run_report report;
 };
 
 static const struct plan *plan;
@@ -75,9 +75,9 @@ static void on_mail(void *arg)
     free(arg);
     worker_did(m.pool->worker);
     m.pool->places[m.slot] = (struct place){NULL, NULL, NULL};
-    m.pool->events.done(m.pool->events.arg, m.slot, &m.result);
-    buf_done(&m.result.result);
-    children_done(&m.result.children);
+    m.pool->events.done(m.pool->events.arg, m.slot, &m.report);
+    buf_done(&m.report.result);
+    children_done(&m.report.children);
     m.pool->events.rest(m.pool->events.arg);
     p.free_order(p.free_arg);
 }
@@ -94,8 +94,8 @@ static void told_end_free(void *arg)
 {
     struct told_end *m = arg;
 
-    buf_done(&m->result.result);
-    children_done(&m->result.children);
+    buf_done(&m->report.result);
+    children_done(&m->report.children);
     free(m);
 }
 
@@ -137,16 +137,16 @@ static void on_end(void *arg)
         m = mem_new(sizeof(*m));
         m->pool = r->pool;
         m->slot = r->slot;
-        m->result.end = r->how;
-        m->result.code = r->code;
-        m->result.retry_in_ms =
+        m->report.end = r->how;
+        m->report.code = r->code;
+        m->report.retry_in_ms =
             r->how == RUN_EXITED && random_chance(100) ? random_between(0, 2000) : -1;
-        m->result.started.us = r->how == RUN_HOST_ILL || !r->has_begun ? 0 : world.now_us;
-        (void)snprintf(m->result.text, sizeof(m->result.text), "%s %d", describe(r->how), r->code);
+        m->report.started.us = r->how == RUN_HOST_ILL || !r->has_begun ? 0 : world.now_us;
+        (void)snprintf(m->report.text, sizeof(m->report.text), "%s %d", describe(r->how), r->code);
         if (plan->chains > 0 && r->id[JOB_ID_LEN - 1] % 2 == 0)
-            buf_puts(&m->result.result, "result");
+            buf_puts(&m->report.result, "result");
         if (plan->children > 0)
-            add_children(r, &m->result.children);
+            add_children(r, &m->report.children);
         r->pool->places[r->slot].run = NULL;
         (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, told_end_free);
     }

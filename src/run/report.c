@@ -1,4 +1,4 @@
-#include "run/result.h"
+#include "run/report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,12 +7,12 @@
 
 #define DURATION_MAX 32 /* bytes: digits and a unit; longer text is no duration */
 
-void run_result_init(struct run_result *r)
+void run_report_init(struct run_report *r)
 {
-    *r = (struct run_result){.retry_in_ms = -1, .result = BUF_INIT, .output = BUF_INIT};
+    *r = (struct run_report){.retry_in_ms = -1, .result = BUF_INIT, .output = BUF_INIT};
 }
 
-void run_result_done(struct run_result *r)
+void run_report_done(struct run_report *r)
 {
     buf_done(&r->result);
     children_done(&r->children);
@@ -59,7 +59,7 @@ void run_describe_cause(enum run_end cause, int64_t timeout_ms, char *out, size_
 }
 
 /* Set r->text to "why: words". why may be ""; without words (n is 0), otherwise stands for them. */
-static void tell(struct run_result *r, const char *why, const char *p, size_t n,
+static void tell(struct run_report *r, const char *why, const char *p, size_t n,
                  const char *otherwise)
 {
     CLEANUP_BUF struct buf shown = BUF_INIT;
@@ -78,13 +78,13 @@ static void tell(struct run_result *r, const char *why, const char *p, size_t n,
     text_copy(r->text, sizeof(r->text), buf_str(&shown));
 }
 
-void run_result_reason(struct run_result *r, const char *p, size_t n)
+void run_report_reason(struct run_report *r, const char *p, size_t n)
 {
     if (n > 0)
         tell(r, "", p, n, "");
 }
 
-void run_result_say(struct run_result *r, enum run_end said, const char *p, size_t n,
+void run_report_say(struct run_report *r, enum run_end said, const char *p, size_t n,
                     enum run_end cause, const char *why)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /*
- * The result of one run of a job, in every mode. Whether to retry is decided elsewhere (policy).
+ * How one run of a job ended, in every mode. What follows from it is decided elsewhere (policy).
  */
-#ifndef LATER_RUN_RESULT_H
-#define LATER_RUN_RESULT_H
+#ifndef LATER_RUN_REPORT_H
+#define LATER_RUN_REPORT_H
 
 #include <signal.h>
 #include <stdint.h>
@@ -30,8 +30,8 @@ enum run_end {
     RUN_SAID_DEAD,  /* never try again; code 65 */
 };
 
-/* Init with run_result_init, free with run_result_done. */
-struct run_result {
+/* Init with run_report_init, free with run_report_done. */
+struct run_report {
     enum run_end end;
     int code;
     int64_t retry_in_ms; /* when the handler wants its retry; -1: it did not say */
@@ -59,13 +59,13 @@ void run_describe_cause(enum run_end cause, int64_t timeout_ms, char *out, size_
  * was told to end (cause is not EXITED; why: the cause in words), only SAID_OK and SAID_DEAD count;
  * for SAID_RETRY and SAID_FAIL the result is the cause.
  */
-void run_result_say(struct run_result *r, enum run_end said, const char *p, size_t n,
+void run_report_say(struct run_report *r, enum run_end said, const char *p, size_t n,
                     enum run_end cause, const char *why);
 
 /* The n bytes at p are why it failed. n is 0: nothing changes. */
-void run_result_reason(struct run_result *r, const char *p, size_t n);
+void run_report_reason(struct run_report *r, const char *p, size_t n);
 
-void run_result_init(struct run_result *r);
-void run_result_done(struct run_result *r);
+void run_report_init(struct run_report *r);
+void run_report_done(struct run_report *r);
 
 #endif
