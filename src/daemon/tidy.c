@@ -73,13 +73,13 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
 {
     CLEANUP_BUF struct buf limits = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
     CLEANUP_BUF struct buf refusal = BUF_INIT, runs = BUF_INIT;
-    char unsent[24], refused[24], skew[24], room[24];
+    char unsent[24], unwritten[24], skew[24], room[24];
     struct sched_status s;
 
     d->tell_at = mono_add_ms(mono_now(), SCHED_TIDY_MS - SCHED_TIDY_LEAST_MS);
     sched_status(d->sched, &s);
     (void)snprintf(unsent, sizeof(unsent), "%zu", s.unsent);
-    (void)snprintf(refused, sizeof(refused), "%zu", s.refused);
+    (void)snprintf(unwritten, sizeof(unwritten), "%zu", s.unwritten);
     (void)snprintf(skew, sizeof(skew), "%lld", (long long)d->skew_ms);
     (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
     daemon_limits(d, &limits);
@@ -88,7 +88,7 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
     text_escape(&refusal, d->reload_refused.text, strlen(d->reload_refused.text));
     long_runs_tell(d->sched, mono_now(), wall_skew_ms(0) - d->skew_ms, &runs);
     put(r, "unsent", unsent);
-    put(r, "refused", refused);
+    put(r, "refused", unwritten);
     put(r, "skew_ms", skew);
     put(r, "room", room);
     put(r, "limits", buf_str(&limits));

@@ -186,7 +186,7 @@ static uint32_t op_random(void *ctx)
     return r;
 }
 
-static bool op_is_guarded(void *ctx)
+static bool op_has_guard(void *ctx)
 {
     const struct guard *g = ((struct daemon *)ctx)->guard;
 
@@ -221,7 +221,7 @@ const struct sched_ops daemon_ops = {
     .registered = op_registered,
     .gone = op_gone,
     .random = op_random,
-    .is_guarded = op_is_guarded,
+    .has_guard = op_has_guard,
     .is_fresh = op_is_fresh,
 };
 

@@ -15,7 +15,7 @@ static struct held_job **bucket_of(struct held_jobs *l, const char *id)
     return &l->table[text_hash(id + (n > 6 ? n - 6 : 0)) % HELD_TABLE];
 }
 
-static struct held_job *first_in_slot(const struct held_jobs *l, const char *id)
+static struct held_job *first_in_bucket(const struct held_jobs *l, const char *id)
 {
     return *bucket_of((struct held_jobs *)l, id);
 }
@@ -34,7 +34,7 @@ static const unsigned moves[HELD_STATES] = {
     [HELD_SENT] = TO(ENDED),
 };
 
-bool held_is_running(const struct held_job *h)
+bool held_is_unended(const struct held_job *h)
 {
     return h->state < HELD_ENDED;
 }
@@ -81,8 +81,8 @@ static void enter_state(struct held_jobs *l, struct held_job *h)
         queue_for_place(l, h);
     if (h->state == HELD_ENDED)
         l->ended++;
-    if (held_is_running(h)) {
-        l->running++;
+    if (held_is_unended(h)) {
+        l->unended++;
         l->solos += h->is_solo;
     }
 }
@@ -93,8 +93,8 @@ static void leave_state(struct held_jobs *l, struct held_job *h)
         stop_awaiting(l, h);
     if (h->state == HELD_ENDED)
         l->ended--;
-    if (held_is_running(h)) {
-        l->running--;
+    if (held_is_unended(h)) {
+        l->unended--;
         l->solos -= h->is_solo;
     }
 }
@@ -118,7 +118,7 @@ struct held_job *held_add(struct held_jobs *l, const struct job *job)
     if (l->first != NULL)
         l->first->before = h;
     l->first = h;
-    h->in_slot = *bucket;
+    h->in_bucket = *bucket;
     *bucket = h;
     l->n++;
     enter_state(l, h);
@@ -136,8 +136,8 @@ void held_remove(struct held_jobs *l, struct held_job *h)
     struct held_job **at = bucket_of(l, h->job.id);
 
     while (*at != h)
-        at = &(*at)->in_slot;
-    *at = h->in_slot;
+        at = &(*at)->in_bucket;
+    *at = h->in_bucket;
     if (h == l->first)
         l->first = h->next;
     else
@@ -160,7 +160,7 @@ void held_clear(struct held_jobs *l)
 
 struct held_job *held_find(const struct held_jobs *l, const char *id)
 {
-    for (struct held_job *h = first_in_slot(l, id); h != NULL; h = h->in_slot) {
+    for (struct held_job *h = first_in_bucket(l, id); h != NULL; h = h->in_bucket) {
         if (h->state != HELD_LOST && strcmp(h->job.id, id) == 0)
             return h;
     }
@@ -169,7 +169,7 @@ struct held_job *held_find(const struct held_jobs *l, const char *id)
 
 struct held_job *held_find_lost(const struct held_jobs *l, const char *id)
 {
-    for (struct held_job *h = first_in_slot(l, id); h != NULL; h = h->in_slot) {
+    for (struct held_job *h = first_in_bucket(l, id); h != NULL; h = h->in_bucket) {
         if (h->state == HELD_LOST && strcmp(h->job.id, id) == 0)
             return h;
     }
@@ -178,7 +178,7 @@ struct held_job *held_find_lost(const struct held_jobs *l, const char *id)
 
 struct held_job *held_in_pool(const struct held_jobs *l, const char *id)
 {
-    for (struct held_job *h = first_in_slot(l, id); h != NULL; h = h->in_slot) {
+    for (struct held_job *h = first_in_bucket(l, id); h != NULL; h = h->in_bucket) {
         if (held_is_in_pool(h) && strcmp(h->job.id, id) == 0)
             return h;
     }
@@ -199,7 +199,7 @@ void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v,
     job_done(&h->job);
 }
 
-void held_refused(struct held_jobs *l, struct held_job *h, const struct verdict *v)
+void held_children_refused(struct held_jobs *l, struct held_job *h, const struct verdict *v)
 {
     held_move(l, h, HELD_ENDED);
     h->verdict = *v;

@@ -11,7 +11,7 @@
  *   AHEAD          claimed early, waits for its due time  -> AWAITS_BEAT | RUNNING | ENDED
  *   AWAITS_BEAT    holds a lock, waits for the answer to a beat  -> RUNNING | ENDED
  *   RUNNING        was given to the pool                -> ENDED | LOST
- *   LOST           another worker may hold it: its process is being killed, its result is dropped
+ *   LOST           another worker may hold it: its process is being killed, its report is dropped
  *   ENDED          its verdict is known and not sent    -> SENT
  *   SENT           its verdict is in a step under way   -> ENDED (the step failed, or Redis could
  *                                                          not take the verdict)
@@ -45,7 +45,7 @@ enum held_state {
 
 struct held_job {
     struct held_job *next, *before; /* in the list of all held jobs, the newest first */
-    struct held_job *in_slot;       /* the next job in the same slot of the table */
+    struct held_job *in_bucket;     /* the next job in the same bucket of the table */
     struct held_job *awaiting_after, *awaiting_before; /* AWAITS_PLACE: its neighbours */
     struct job job;
     enum held_state state;  /* written by held_move alone */
@@ -58,7 +58,7 @@ struct held_job {
     struct mono start_at;   /* AHEAD: it is due then */
     bool is_killed;         /* the pool was told to end it: cancelled, lost, stopped */
     bool is_forgotten;      /* Redis lost its record: it may run to its end, and does not count */
-    bool is_refused;        /* Redis could not write its result: still counts for its queue */
+    bool is_unwritten;      /* Redis could not write its result: still counts for its queue */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_small;          /* its payload came with the claim */
     bool is_solo;           /* suspected of killing workers: runs alone (held_set_solo) */
@@ -74,15 +74,15 @@ struct held_jobs {
     struct held_job *first;
     struct held_job *table[HELD_TABLE]; /* by id */
     size_t n;
-    size_t running; /* before ENDED: each takes a place, or waits for one */
+    size_t unended; /* before ENDED: each takes a place, or waits for one */
     size_t ended;   /* ENDED */
-    size_t solos;   /* jobs that run alone, of running */
+    size_t solos;   /* jobs that run alone, of unended */
     struct held_job *awaiting, *awaiting_last; /* AWAITS_PLACE, the oldest first */
     size_t nawaiting;
 };
 
-/* Is it before its end: does it take a place, or wait for one? */
-bool held_is_running(const struct held_job *h);
+/* Is it before ENDED: does it take a place, or wait for one? */
+bool held_is_unended(const struct held_job *h);
 /* Was it not given to the pool yet? */
 bool held_is_unstarted(const struct held_job *h);
 /* RUNNING or LOST. */
@@ -108,7 +108,7 @@ struct held_job *held_in_pool(const struct held_jobs *l, const char *id);
 void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v,
               const struct verdict_data *data);
 /* Redis refuses its children: it has this verdict instead. SENT -> ENDED */
-void held_refused(struct held_jobs *l, struct held_job *h, const struct verdict *v);
+void held_children_refused(struct held_jobs *l, struct held_job *h, const struct verdict *v);
 
 /* Fill out with up to max results (ends first, then progress); ENDED -> SENT. */
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max);

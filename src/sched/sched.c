@@ -80,7 +80,7 @@ static unsigned room(const struct sched *s, struct mono now, unsigned most)
         return 0;
     if (sched_is_host_ill(s, now))
         return 0;
-    return s->held.running < most ? most - (unsigned)s->held.running : 0;
+    return s->held.unended < most ? most - (unsigned)s->held.unended : 0;
 }
 
 unsigned sched_free_places(const struct sched *s, struct mono now)
@@ -138,7 +138,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
     /* Jobs of a queue that was removed may still run when it is added again. */
     queues_clear(s->queues);
     for (const struct held_job *h = s->held.first; h != NULL; h = h->next) {
-        if (held_is_running(h) || h->is_refused)
+        if (held_is_unended(h) || h->is_unwritten)
             queues_took(s->queues, h->job.queue);
     }
     s->look.from = 0;
@@ -169,7 +169,7 @@ void sched_quiet(struct sched *s, struct mono now)
     if (s->quiet)
         return;
     s->quiet = true;
-    log_notice("event=quiet by=signal running=%zu", s->held.running);
+    log_notice("event=quiet by=signal running=%zu", s->held.unended);
     sched_go_on(s, now);
 }
 
@@ -266,13 +266,13 @@ size_t sched_runs(const struct sched *s, struct mono now, int64_t least_ms, stru
 
 void sched_status(const struct sched *s, struct sched_status *ret)
 {
-    size_t refused = 0;
+    size_t unwritten = 0;
 
     for (const struct held_job *h = s->held.first; h != NULL; h = h->next)
-        refused += h->is_refused;
-    *ret = (struct sched_status){.running = s->held.running - s->held.nawaiting,
-                                 .refused = refused,
-                                 .unsent = s->held.n - s->held.running,
+        unwritten += h->is_unwritten;
+    *ret = (struct sched_status){.running = s->held.unended - s->held.nawaiting,
+                                 .unwritten = unwritten,
+                                 .unsent = s->held.n - s->held.unended,
                                  .is_ready = s->state == READY,
                                  .is_quiet = s->quiet || s->quiet_told,
                                  .is_stopping = sched_is_stopping(s),

@@ -74,11 +74,11 @@ struct sched_ops {
     void (*gone)(void *ctx); /* stopped, everything confirmed or given up */
     uint32_t (*random)(void *ctx);
 
-    /* A job that holds a lock starts only when both are true. is_guarded: the guard process lives
+    /* A job that holds a lock starts only when both are true. has_guard: the guard process lives
      * (run/guard/guard.h). is_fresh: the beat that was acknowledged last was sent less than 5 s
      * ago, the sleep of the machine counted. A moment is taken off these 5 s, since the pool's
      * thread asks again later. */
-    bool (*is_guarded)(void *ctx);
+    bool (*has_guard)(void *ctx);
     bool (*is_fresh)(void *ctx);
 };
 
@@ -137,7 +137,7 @@ void sched_quiet(struct sched *s, struct mono now);
 /* For the status line and the log. */
 struct sched_status {
     size_t running, unsent;
-    size_t refused; /* of the unsent: results that Redis could not take */
+    size_t unwritten; /* of the unsent: results that Redis could not write */
     bool is_ready, is_quiet, is_stopping;
     int64_t epoch;
 };

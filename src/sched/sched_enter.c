@@ -70,7 +70,7 @@ static void drop_all(struct sched *s)
             sched_kill_lost(s, h);
             continue;
         }
-        if (!held_is_running(h))
+        if (!held_is_unended(h))
             log_warn("event=late-result-dropped job=%s queue=%s start=%lld reason=\"this worker "
                      "was given up\"",
                      h->job.id, h->job.queue, (long long)h->job.start);
@@ -170,7 +170,7 @@ static void on_dead(struct sched *s, struct mono now)
 {
     log_warn("event=given-up epoch=%lld running=%zu reason=\"others gave this worker up: "
              "its jobs are theirs now\"",
-             (long long)s->epoch, s->held.running);
+             (long long)s->epoch, s->held.unended);
     sched_no_calls_out(s);
     peers_trouble(s->peers);
     drop_all(s);
@@ -182,7 +182,7 @@ static void on_unknown(struct sched *s, struct mono now)
 {
     log_warn("event=forgotten epoch=%lld running=%zu reason=\"Redis does not know this worker (any "
              "more): registering anew\"",
-             (long long)s->epoch, s->held.running);
+             (long long)s->epoch, s->held.unended);
     sched_no_calls_out(s);
     peers_trouble(s->peers);
     drop_unstarted(s);
@@ -367,7 +367,7 @@ void sched_lose(struct sched *s, const char *id)
         return;
     /* The link broke while its result was under way, so Redis most likely has it: nothing is wrong.
      */
-    if (!held_is_running(h))
+    if (!held_is_unended(h))
         log_notice("event=settled job=%s queue=%s start=%lld reason=\"its result was taken, or "
                    "came too late\"",
                    h->job.id, h->job.queue, (long long)h->job.start);

@@ -23,7 +23,7 @@ bool sched_solo_dries(const struct sched *s, struct mono now)
 {
     int64_t waited_ms;
 
-    if (queues_suspected(s->queues) == 0 || s->held.running == 0)
+    if (queues_suspected(s->queues) == 0 || s->held.unended == 0)
         return false;
     waited_ms = mono_until_us(s->solo_since, now) / 1000 - SCHED_SOLO_WAIT_MS;
     return waited_ms > 0 && waited_ms % SCHED_SOLO_EVERY_MS < SCHED_SOLO_DRY_MS;
@@ -31,6 +31,6 @@ bool sched_solo_dries(const struct sched *s, struct mono now)
 
 void sched_solo_seek(struct sched *s)
 {
-    if (queues_suspected(s->queues) > 0 && s->held.running == 0)
+    if (queues_suspected(s->queues) > 0 && s->held.unended == 0)
         s->step_wanted = true;
 }

@@ -19,7 +19,7 @@
  * step. */
 static bool may_lock(struct sched *s, struct held_job *h)
 {
-    if (!s->ops->is_guarded(s->ctx)) {
+    if (!s->ops->has_guard(s->ctx)) {
         sched_release(s, h, UNGUARDED_MS, "it holds a lock, and there is no guard process");
         return false;
     }
@@ -119,7 +119,7 @@ static void place_claim(struct sched *s, struct mono now, struct held_job *h)
 
 static bool has_free_place(const struct sched *s, struct mono now)
 {
-    return !sched_is_host_ill(s, now) && s->held.running - s->held.nawaiting < s->conf.places;
+    return !sched_is_host_ill(s, now) && s->held.unended - s->held.nawaiting < s->conf.places;
 }
 
 void sched_release_awaiting(struct sched *s, const char *queue)

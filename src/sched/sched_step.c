@@ -41,7 +41,7 @@ void sched_release(struct sched *s, struct held_job *h, int64_t delay_ms, const 
 
 void sched_forget(struct sched *s, struct held_job *h)
 {
-    if (held_is_running(h) || h->is_refused)
+    if (held_is_unended(h) || h->is_unwritten)
         queues_ended(s->queues, h->job.queue);
     held_remove(&s->held, h);
 }
@@ -223,7 +223,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places)
     step.nrooms = out->nrooms;
     /* Count claims already requested as held, so that Redis does not send a job that must run
      * alone. */
-    step.held = (unsigned)s->held.running + promised(s);
+    step.held = (unsigned)s->held.unended + promised(s);
     step.ahead_ms = sched_ahead_ms(s);
     out->max = step.max;
     s->step_wanted = s->is_hurried = false;
@@ -242,7 +242,7 @@ static void refuse_children(struct sched *s, struct held_job *h, const char *why
     s->ops->refuse(s->ctx, &h->job, why, &v);
     log_warn("event=children-refused job=%s queue=%s outcome=%s reason=\"%s\"", h->job.id,
              h->job.queue, v.verb == STORE_RETRY ? "retry" : "dead", why);
-    held_refused(&s->held, h, &v);
+    held_children_refused(&s->held, h, &v);
     s->is_hurried = true;
 }
 
@@ -265,12 +265,12 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
             h->not_before = mono_add_ms(now, RETRY_MAX_MS);
             /* It still counts for the limit of its queue until Redis takes the result: a queue must
              * not pile up results that nobody takes. */
-            if (!h->is_refused)
+            if (!h->is_unwritten)
                 queues_took(s->queues, h->job.queue);
-            h->is_refused = true;
+            h->is_unwritten = true;
             continue;
         }
-        if (r->answers[i] == STORE_SETTLED)
+        if (r->answers[i] == STORE_NOT_HELD)
             log_warn("event=late-result-refused job=%s queue=%s start=%lld reason=\"settled "
                      "without it\"",
                      h->job.id, h->job.queue, (long long)h->job.start);
@@ -399,7 +399,7 @@ static bool may_overlap(const struct sched *s, bool alone, bool claims, bool res
 {
     if (s->steps_out == STORE_STEPS_MAX || alone || s->step_wanted)
         return false;
-    return (results && (s->held.ended >= OVERLAP_ENDS || s->held.running == 0 || s->is_hurried)) ||
+    return (results && (s->held.ended >= OVERLAP_ENDS || s->held.unended == 0 || s->is_hurried)) ||
            (claims && s->is_more);
 }
 

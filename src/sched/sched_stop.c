@@ -22,7 +22,7 @@ void sched_stop(struct sched *s, struct mono now)
 
     if (s->stop.stage > STOP_LETS_FINISH)
         return; /* it cannot go faster */
-    log_notice("event=stopping running=%zu now=%s", s->held.running, is_second ? "1" : "");
+    log_notice("event=stopping running=%zu now=%s", s->held.unended, is_second ? "1" : "");
     enter_stage(s, STOP_LETS_FINISH, is_second ? now : mono_add_ms(now, s->conf.stop_timeout_ms));
     sched_go_on(s, now);
 }
@@ -73,7 +73,7 @@ void sched_on_left(struct sched *s, struct mono now)
 bool sched_try_to_leave(struct sched *s, struct mono now)
 {
     if (!sched_is_stopping(s) ||
-        (s->held.running > 0 && !(s->stop.stage == STOP_CONFIRMS && sched_is_due(s->stop.at, now))))
+        (s->held.unended > 0 && !(s->stop.stage == STOP_CONFIRMS && sched_is_due(s->stop.at, now))))
         return false;
     if (s->stop.stage != STOP_CONFIRMS)
         enter_stage(s, STOP_CONFIRMS, mono_add_ms(now, STOP_CONFIRM_MS));

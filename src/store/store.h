@@ -66,9 +66,9 @@ struct store_step {
     unsigned ahead_ms; /* small jobs without gates may be claimed this long before they are due */
 };
 
-/* SETTLED: not held under this start number, nothing was changed. FAILED: send it again. REFUSED:
+/* NOT_HELD: not held under this start number, nothing was changed. FAILED: send it again. REFUSED:
  * one of its children cannot be added, nothing was changed: the attempt has failed. */
-enum store_answer { STORE_APPLIED, STORE_SETTLED, STORE_FAILED, STORE_REFUSED };
+enum store_answer { STORE_APPLIED, STORE_NOT_HELD, STORE_FAILED, STORE_REFUSED };
 
 struct store_claim {
     const char *id, *queue;

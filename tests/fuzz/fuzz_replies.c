@@ -225,7 +225,7 @@ static uint32_t op_random(void *ctx)
     return w.random++;
 }
 
-static bool op_is_guarded(void *ctx)
+static bool op_has_guard(void *ctx)
 {
     (void)ctx;
     return w.random % 4 > 0;
@@ -237,11 +237,10 @@ static bool op_is_fresh(void *ctx)
     return w.random++ % 2 > 0;
 }
 
-static const struct sched_ops ops = {op_reg,        op_beat,    op_reconcile,  op_step,  op_look,
-                                     op_fetch,      op_clear,   op_reap,       op_tidy,  op_leave,
-                                     op_relink,     op_admit,   op_refuse,     op_start, op_kill,
-                                     op_is_gone,    op_arm,     op_registered, op_gone,  op_random,
-                                     op_is_guarded, op_is_fresh};
+static const struct sched_ops ops = {
+    op_reg,  op_beat,       op_reconcile, op_step,   op_look,      op_fetch,   op_clear, op_reap,
+    op_tidy, op_leave,      op_relink,    op_admit,  op_refuse,    op_start,   op_kill,  op_is_gone,
+    op_arm,  op_registered, op_gone,      op_random, op_has_guard, op_is_fresh};
 
 /* ---- the store's events */
 

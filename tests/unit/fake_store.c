@@ -224,7 +224,7 @@ static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
     return !f->refuses_start;
 }
 
-static bool op_is_guarded(void *ctx)
+static bool op_has_guard(void *ctx)
 {
     return !((struct fake *)ctx)->is_unguarded;
 }
@@ -247,7 +247,7 @@ static void op_start(void *ctx, struct held_job *h)
     count_op(f);
     assert_true(f->nruns < f->places);
     assert_null(fake_running(f, h->job.id));
-    assert_true(!h->job.has_lock || (op_is_guarded(f) && is_fresh_for(f, 0)));
+    assert_true(!h->job.has_lock || (op_has_guard(f) && is_fresh_for(f, 0)));
     f->starts++;
     r = &f->runs[f->nruns++];
     *r = (struct fake_run){.start = h->job.start,
@@ -309,11 +309,10 @@ static uint32_t op_random(void *ctx)
     return (uint32_t)((uint64_t)((struct fake *)ctx)->now_us * 2654435761U >> 7);
 }
 
-static const struct sched_ops ops = {op_reg,        op_beat,    op_reconcile,  op_step,  op_look,
-                                     op_fetch,      op_clear,   op_reap,       op_tidy,  op_leave,
-                                     op_relink,     op_admit,   op_refuse,     op_start, op_kill,
-                                     op_is_gone,    op_arm,     op_registered, op_gone,  op_random,
-                                     op_is_guarded, op_is_fresh};
+static const struct sched_ops ops = {
+    op_reg,  op_beat,       op_reconcile, op_step,   op_look,      op_fetch,   op_clear, op_reap,
+    op_tidy, op_leave,      op_relink,    op_admit,  op_refuse,    op_start,   op_kill,  op_is_gone,
+    op_arm,  op_registered, op_gone,      op_random, op_has_guard, op_is_fresh};
 
 /* ---- the store carries a call out */
 
@@ -352,7 +351,7 @@ static void do_register(struct fake *f, struct fake_call *c)
         struct fake_job *j = fake_find(f, c->results[i].id);
         int64_t start = c->results[i].start;
 
-        c->results[i].answer = STORE_SETTLED; /* gone */
+        c->results[i].answer = STORE_NOT_HELD; /* gone */
         if (j == NULL || j->state == DONE || j->state == DEAD)
             continue;
         c->results[i].answer = STORE_FAILED; /* taken */
@@ -409,7 +408,7 @@ static void settle(struct fake *f, struct fake_result *r)
 {
     struct fake_job *j = fake_find(f, r->id);
 
-    r->answer = STORE_SETTLED;
+    r->answer = STORE_NOT_HELD;
     if (j == NULL || !is_ours(f, j) || j->start != r->start)
         return;
     r->answer = f->fails_results                               ? STORE_FAILED

@@ -54,7 +54,7 @@ static void test_a_life(void **state)
     assert_null(held_in_pool(&l, "j00000000001"));
     run(&l, h);
     assert_int_equal(l.n, 1);
-    assert_int_equal(l.running, 1);
+    assert_int_equal(l.unended, 1);
     assert_ptr_equal(held_find(&l, "j00000000001"), h);
     assert_ptr_equal(held_in_pool(&l, "j00000000001"), h);
     assert_null(held_find(&l, "j00000000002"));
@@ -62,7 +62,7 @@ static void test_a_life(void **state)
     assert_int_equal(held_collect(&l, NOW, out, 4), 0);
 
     end(&l, h, STORE_RETRY);
-    assert_int_equal(l.running, 0);
+    assert_int_equal(l.unended, 0);
     assert_null(h->job.payload);
     assert_null(held_in_pool(&l, "j00000000001"));
     assert_true(held_has_results(&l, NOW));
@@ -85,7 +85,7 @@ static void test_a_life(void **state)
     assert_int_equal(held_collect(&l, NOW, out, 4), 1);
     held_remove(&l, h);
     assert_int_equal(l.n, 0);
-    assert_int_equal(l.running, 0);
+    assert_int_equal(l.unended, 0);
     assert_null(l.first);
 }
 
@@ -120,7 +120,7 @@ static void test_collect_is_bounded_and_ends_go_first(void **state)
     assert_int_equal(held_collect(&l, NOW, out, 8), 0);
     held_clear(&l);
     assert_int_equal(l.n, 0);
-    assert_int_equal(l.running, 0);
+    assert_int_equal(l.unended, 0);
 }
 
 /* The result of a job with a next one is told as such; its end is not plain. */
@@ -165,7 +165,7 @@ static void test_children_of_a_step(void **state)
         assert_false(out[0].is_plain);
         assert_int_equal(out[0].children->n, 501);
     }
-    held_refused(&l, first, &no);
+    held_children_refused(&l, first, &no);
     assert_int_equal(held_collect(&l, NOW, out, 4), 1);
     assert_int_equal(out[0].verb, STORE_RETRY);
     assert_null(out[0].children);
@@ -205,7 +205,7 @@ static void test_names(void **state)
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(names[i].start, 13 - (int64_t)i);
     free(names);
-    assert_int_equal(l.running, 4);
+    assert_int_equal(l.unended, 4);
     held_clear(&l);
 }
 
@@ -224,7 +224,7 @@ static void test_same_id_twice(void **state)
     assert_ptr_equal(held_in_pool(&l, "j00000000001"), old);
     held_remove(&l, old);
     assert_int_equal(l.n, 1);
-    assert_int_equal(l.running, 0);
+    assert_int_equal(l.unended, 0);
     held_clear(&l);
 }
 
@@ -242,7 +242,7 @@ static void test_remove_anywhere(void **state)
             (void)snprintf(id, sizeof(id), "j%011u", i);
             assert_int_equal(held_find(&l, id) != NULL, i != gone);
         }
-        assert_int_equal(l.running, 2);
+        assert_int_equal(l.unended, 2);
         held_clear(&l);
     }
 }
@@ -266,12 +266,12 @@ static void test_counts_follow_the_states(void **state)
         assert_ptr_equal(l.awaiting, h[0]);
         assert_ptr_equal(h[0]->awaiting_after, h[2]);
         assert_ptr_equal(l.awaiting_last, h[2]);
-        assert_int_equal(l.running, ways[i] == HELD_ENDED ? 2 : 3);
+        assert_int_equal(l.unended, ways[i] == HELD_ENDED ? 2 : 3);
         assert_int_equal(l.ended, ways[i] == HELD_ENDED);
         held_remove(&l, h[0]);
         assert_ptr_equal(l.awaiting, h[2]);
         held_clear(&l);
-        assert_int_equal(l.nawaiting + l.running + l.ended + l.n, 0);
+        assert_int_equal(l.nawaiting + l.unended + l.ended + l.n, 0);
         assert_null(l.awaiting_last);
     }
 }

@@ -107,7 +107,7 @@ static void test_everything_lost(void **state)
     assert_int_equal(fake_running(f, J1)->kills, 0);
     fake_end(f, J1, STORE_DONE);
     fake_run(f, 2);
-    assert_int_equal(fake_result_in(fake_last(f, STEP), J1)->answer, STORE_SETTLED);
+    assert_int_equal(fake_result_in(fake_last(f, STEP), J1)->answer, STORE_NOT_HELD);
     assert_int_equal(status(f).unsent, 0);
     fake_free(f);
 }
