@@ -139,7 +139,7 @@ static void serve(struct daemon *d, struct conf *conf, struct launches *launches
     for (size_t i = 0; i < served->n; i++) {
         const struct served_queue *q = &served->at[i];
 
-        specs[i] = (struct queue_spec){q->name, runner_limit(d->runner, q),
+        specs[i] = (struct queue_spec){q->name, runner_max_at_once(d->runner, q),
                                        (unsigned)q->conf->weight, q->conf->max_payload};
     }
     served_queues_free(d->served);

@@ -81,8 +81,8 @@ struct runner_events daemon_runner_events(struct daemon *d);
 /* As loop_timer_f and remains_f. */
 void daemon_on_alarm(void *daemon);
 void daemon_on_cleared(void *daemon, int64_t victim, bool is_clear);
-/* Write the queues whose limit here is below the daemon's: "mail=4,web=2". */
-void daemon_limits(const struct daemon *d, struct buf *out);
+/* Write the queues of which fewer jobs may run at once than there are places: "mail=4,web=2". */
+void daemon_tell_max_at_once(const struct daemon *d, struct buf *out);
 /* Have Redis tidied; now and then this also reports how the worker is. As the scheduler's tidy. */
 int daemon_tidy(struct daemon *d, int64_t epoch);
 /* The last chance to report what was counted. */

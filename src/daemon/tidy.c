@@ -71,7 +71,7 @@ static int send_report(struct daemon *d, int64_t epoch, const struct store_field
 static int send_with_state(struct daemon *d, int64_t epoch, const struct store_fields *queues,
                            struct report *r)
 {
-    CLEANUP_BUF struct buf limits = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
+    CLEANUP_BUF struct buf at_once = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
     CLEANUP_BUF struct buf refusal = BUF_INIT, runs = BUF_INIT;
     char unsent[24], unwritten[24], skew[24], room[24];
     struct sched_status s;
@@ -82,7 +82,7 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
     (void)snprintf(unwritten, sizeof(unwritten), "%zu", s.unwritten);
     (void)snprintf(skew, sizeof(skew), "%lld", (long long)d->skew_ms);
     (void)snprintf(room, sizeof(room), "%u", sched_free_places(d->sched, mono_now()));
-    daemon_limits(d, &limits);
+    daemon_tell_max_at_once(d, &at_once);
     handler_defects_modes(d->served, &modes);
     handler_defects_tell(&d->defects, d->runner, d->served, &defects);
     text_escape(&refusal, d->reload_refused.text, strlen(d->reload_refused.text));
@@ -91,7 +91,7 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
     put(r, "refused", unwritten);
     put(r, "skew_ms", skew);
     put(r, "room", room);
-    put(r, "limits", buf_str(&limits));
+    put(r, "limits", buf_str(&at_once));
     put(r, "modes", buf_str(&modes));
     put(r, "defects", buf_str(&defects));
     put(r, "reload", buf_str(&refusal));

@@ -16,21 +16,21 @@
 
 /* ---- effects of the scheduler: calls of the store */
 
-void daemon_limits(const struct daemon *d, struct buf *out)
+void daemon_tell_max_at_once(const struct daemon *d, struct buf *out)
 {
     for (size_t i = 0; i < d->served->n; i++) {
-        int64_t limit = d->served->at[i].conf->concurrency;
+        int64_t n = d->served->at[i].conf->concurrency;
 
-        if (limit > 0 && limit < d->conf->concurrency)
+        if (n > 0 && n < d->conf->concurrency)
             buf_printf(out, "%s%s=%lld", out->len > 0 ? "," : "", d->served->at[i].name,
-                       (long long)limit);
+                       (long long)n);
     }
 }
 
 static int op_reg(void *ctx, const struct store_register *req)
 {
     struct daemon *d = ctx;
-    CLEANUP_BUF struct buf queues = BUF_INIT, limits = BUF_INIT;
+    CLEANUP_BUF struct buf queues = BUF_INIT, at_once = BUF_INIT;
     CLEANUP_FREE char *max = mem_printf("%lld", (long long)d->conf->defaults.max_payload);
     CLEANUP_FREE char *places = mem_printf("%lld", (long long)d->conf->concurrency);
     const char *fields[] = {"host",    d->me.host,
@@ -46,8 +46,8 @@ static int op_reg(void *ctx, const struct store_register *req)
 
     queues_names(sched_queues(d->sched), &queues);
     fields[17] = buf_str(&queues);
-    daemon_limits(d, &limits);
-    fields[15] = buf_str(&limits);
+    daemon_tell_max_at_once(d, &at_once);
+    fields[15] = buf_str(&at_once);
     return store_register(d->store, req, d->me.instance, &(struct store_fields){fields, 9},
                           &(struct store_fields){config, 1});
 }
@@ -445,9 +445,9 @@ static void on_progress(void *arg, const char *id, const char *text)
     sched_job_progress(((struct daemon *)arg)->sched, id, text);
 }
 
-static void on_limit(void *arg, const char *queue, unsigned limit)
+static void on_max_at_once(void *arg, const char *queue, unsigned n)
 {
-    sched_set_limit(((struct daemon *)arg)->sched, mono_now(), queue, limit);
+    sched_set_max_at_once(((struct daemon *)arg)->sched, mono_now(), queue, n);
 }
 
 static void on_rest(void *arg)
@@ -474,5 +474,5 @@ struct store_events daemon_store_events(struct daemon *d)
 
 struct runner_events daemon_runner_events(struct daemon *d)
 {
-    return (struct runner_events){on_ended, on_progress, on_limit, on_rest, on_idle, d};
+    return (struct runner_events){on_ended, on_progress, on_max_at_once, on_rest, on_idle, d};
 }

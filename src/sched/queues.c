@@ -12,7 +12,7 @@
 
 struct queue {
     char name[JOB_QUEUE_MAX + 1];
-    unsigned limit, weight, running;
+    unsigned max_at_once, weight, running;
     unsigned asked; /* claims that steps under way may bring */
     int64_t max_payload;
     struct mono head; /* when its first job is due; us 0: ask at once */
@@ -89,7 +89,7 @@ static unsigned room_of(const struct queue *q)
 {
     unsigned taken = q->running + q->asked;
 
-    return q->limit > taken ? q->limit - taken : 0;
+    return q->max_at_once > taken ? q->max_at_once - taken : 0;
 }
 
 static void put(struct queues *qs, size_t i, struct queue *q)
@@ -159,7 +159,7 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
         else
             at[i] = (struct queue){.pass = qs->pass, .head = MONO_NEVER};
         text_copy(at[i].name, sizeof(at[i].name), specs[i].name);
-        at[i].limit = specs[i].limit;
+        at[i].max_at_once = specs[i].max_at_once;
         at[i].weight = specs[i].weight;
         at[i].max_payload = specs[i].max_payload;
     }
@@ -178,13 +178,13 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
     reheap_all(qs);
 }
 
-void queues_set_limit(struct queues *qs, const char *name, unsigned limit)
+void queues_set_max_at_once(struct queues *qs, const char *name, unsigned n)
 {
     struct queue *q = find(qs, name);
 
     if (q == NULL)
         return;
-    q->limit = limit;
+    q->max_at_once = n;
     reheap(qs, q);
 }
 

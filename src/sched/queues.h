@@ -24,7 +24,7 @@
 
 struct queue_spec {
     const char *name;
-    unsigned limit; /* jobs at once here */
+    unsigned max_at_once; /* so many jobs of it may run here at once */
     unsigned weight;
     int64_t max_payload;
 };
@@ -36,7 +36,7 @@ void queues_free(struct queues *qs);
 /* Serve these queues (sorted by name) from now on. A queue that was served before keeps what is
  * known of it; a new one has to be looked at. */
 void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n);
-void queues_set_limit(struct queues *qs, const char *name, unsigned limit);
+void queues_set_max_at_once(struct queues *qs, const char *name, unsigned n);
 size_t queues_count(const struct queues *qs);
 /* i < queues_count. The name lives until the next queues_set. */
 const char *queues_name(const struct queues *qs, size_t i);

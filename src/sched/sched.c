@@ -95,11 +95,11 @@ unsigned sched_room(const struct sched *s, struct mono now)
     return room(s, now, s->conf.places + beyond);
 }
 
-/* A queue with a limit below the number of places keeps it. The other queues may also have the jobs
- * that are claimed beyond the places. */
-static unsigned bound(const struct sched *s, unsigned limit)
+/* A queue whose max_at_once is below the number of places keeps it. The other queues may also have
+ * the jobs that are claimed beyond the places. */
+static unsigned bound(const struct sched *s, unsigned n)
 {
-    return s->conf.prefetches && limit >= s->conf.places ? limit + PREFETCH_MAX : limit;
+    return s->conf.prefetches && n >= s->conf.places ? n + PREFETCH_MAX : n;
 }
 
 /* ---- waking */
@@ -131,7 +131,7 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
 
     for (size_t i = 0; i < n; i++) {
         bounded[i] = specs[i];
-        bounded[i].limit = bound(s, specs[i].limit);
+        bounded[i].max_at_once = bound(s, specs[i].max_at_once);
     }
     sched_release_awaiting(s, NULL);
     queues_set(s->queues, bounded, n);
@@ -149,11 +149,11 @@ void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec 
     sched_go_on(s, now);
 }
 
-void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit)
+void sched_set_max_at_once(struct sched *s, struct mono now, const char *queue, unsigned n)
 {
-    if (limit < s->conf.places)
+    if (n < s->conf.places)
         sched_release_awaiting(s, queue);
-    queues_set_limit(s->queues, queue, bound(s, limit));
+    queues_set_max_at_once(s->queues, queue, bound(s, n));
     sched_go_on(s, now);
 }
 

@@ -95,7 +95,7 @@ void sched_free(struct sched *s);
 /* Settings that may change while it runs. */
 void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec *specs, size_t n);
 /* How many jobs of a served queue may run here at once. */
-void sched_set_limit(struct sched *s, struct mono now, const char *queue, unsigned limit);
+void sched_set_max_at_once(struct sched *s, struct mono now, const char *queue, unsigned n);
 void sched_set_stop_timeout(struct sched *s, int64_t ms);
 /* Owned by s. */
 struct queues *sched_queues(struct sched *s);

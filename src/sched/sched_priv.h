@@ -190,8 +190,8 @@ void sched_start_waiting(struct sched *s, struct mono now);
 /* Start as many of the jobs that wait for a place as there are free ones. Release those that have
  * waited too long, and all of them when the worker stops. */
 void sched_fill_places(struct sched *s, struct mono now);
-/* Release the jobs of this queue that wait for a place, of all queues with NULL: its limit may be
- * lower now. */
+/* Release the jobs of this queue that wait for a place, of all queues with NULL: fewer may
+ * be allowed at once now. */
 void sched_release_awaiting(struct sched *s, const char *queue);
 
 /* ---- sched_step.c */

@@ -263,8 +263,8 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
                     r->answer_texts[i]);
             held_move(&s->held, h, HELD_ENDED);
             h->not_before = mono_add_ms(now, RETRY_MAX_MS);
-            /* It still counts for the limit of its queue until Redis takes the result: a queue must
-             * not pile up results that nobody takes. */
+            /* It still counts for the max_at_once of its queue until Redis takes the result: a
+             * queue must not pile up results that nobody takes. */
             if (!h->is_unwritten)
                 queues_took(s->queues, h->job.queue);
             h->is_unwritten = true;

@@ -32,10 +32,10 @@ struct backend {
     struct plugin *plugin;
     char **argv; /* of the plug-in */
     struct stamp stamp;
-    char *why;        /* the plug-in could not be loaded; NULL: it was */
-    int64_t limit;    /* the queue's `concurrency` */
-    unsigned running; /* taken and not given back */
-    bool is_old;      /* takes no more jobs, and is removed after its last one */
+    char *why;           /* the plug-in could not be loaded; NULL: it was */
+    int64_t concurrency; /* that of the queue */
+    unsigned running;    /* taken and not given back */
+    bool is_old;         /* takes no more jobs, and is removed after its last one */
 };
 
 struct backends {
@@ -175,17 +175,17 @@ static void on_rest(void *arg)
     b->events.rest(b->events.arg);
 }
 
-static unsigned limit_of(const struct backend *at, unsigned limit)
+static unsigned cut_to_capacity(const struct backend *at, unsigned n)
 {
     unsigned capacity;
 
     if (at->plugin != NULL)
-        return limit;
+        return n;
     capacity = at->stream != NULL ? stream_capacity(at->stream) : 0;
-    return capacity < limit ? capacity : limit;
+    return capacity < n ? capacity : n;
 }
 
-static unsigned own_limit(int64_t concurrency, unsigned places)
+static unsigned max_by_settings(int64_t concurrency, unsigned places)
 {
     return concurrency > 0 && concurrency < places ? (unsigned)concurrency : places;
 }
@@ -196,7 +196,8 @@ static void on_capacity(void *arg)
     const struct backends *b = at->all;
 
     if (!at->is_old)
-        b->events.limit(b->events.arg, at->queue, limit_of(at, own_limit(at->limit, b->places)));
+        b->events.max_at_once(b->events.arg, at->queue,
+                              cut_to_capacity(at, max_by_settings(at->concurrency, b->places)));
 }
 
 /* ---- making */
@@ -274,7 +275,7 @@ static void set_stream(struct backends *b, struct backend *at, const struct serv
             b->loop, b->pool, &conf,
             &(struct stream_events){on_done, on_progress, on_rest, on_capacity, on_closed, at});
     }
-    at->limit = c->concurrency;
+    at->concurrency = c->concurrency;
     mem_free_list(env);
 }
 
@@ -296,7 +297,7 @@ static void set_plugin(struct backends *b, struct backend *at, const struct serv
             log_err("event=handler-refused what=%s reason=\"%s\"", q->name, err.text);
         }
     }
-    at->limit = q->conf->concurrency;
+    at->concurrency = q->conf->concurrency;
 }
 
 void backends_set(struct backends *b, const struct served_queues *served, unsigned places)
@@ -321,15 +322,15 @@ void backends_set(struct backends *b, const struct served_queues *served, unsign
     }
 }
 
-unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places)
+unsigned backends_max_at_once(struct backends *b, const struct served_queue *q, unsigned places)
 {
     const struct backend *at;
-    unsigned limit = own_limit(q->conf->concurrency, places);
+    unsigned n = max_by_settings(q->conf->concurrency, places);
 
     if (q->conf->mode == CONF_MODE_EXEC)
-        return limit;
+        return n;
     at = find(b, q->name);
-    return at != NULL ? limit_of(at, limit) : 0;
+    return at != NULL ? cut_to_capacity(at, n) : 0;
 }
 
 const char *backends_defect(struct backends *b, const struct served_queue *q)

@@ -16,12 +16,12 @@ struct backends;
 struct backend;
 
 struct backends_events {
-    /* Events of streams. done, progress, rest: as in struct stream_events. limit: so many jobs of
-     * this queue may run at once from now on. */
+    /* Events of streams. done, progress, rest: as in struct stream_events. max_at_once: from now on
+     * so many jobs of this queue may run at once. */
     void (*done)(void *arg, unsigned place, const struct run_report *report);
     void (*progress)(void *arg, unsigned place, const char *text);
     void (*rest)(void *arg);
-    void (*limit)(void *arg, const char *queue, unsigned limit);
+    void (*max_at_once)(void *arg, const char *queue, unsigned n);
     void (*gone)(void *arg); /* after backends_end: no backend is left */
     void *arg;
 };
@@ -39,7 +39,7 @@ void backends_finish(struct backends *b);
 bool backends_can_run(struct backends *b, const struct served_queue *q);
 /* How many jobs of the queue may run here at once: its `concurrency`, or less if its processes take
  * less; 0 while none of them is up. */
-unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places);
+unsigned backends_max_at_once(struct backends *b, const struct served_queue *q, unsigned places);
 
 /* Why jobs of the queue cannot run here now; NULL: they can. Valid until the next event. */
 const char *backends_defect(struct backends *b, const struct served_queue *q);

@@ -164,12 +164,12 @@ static void on_stream_progress(void *arg, unsigned slot, const char *text)
     tell_progress(arg, slot, text);
 }
 
-static void on_limit(void *arg, const char *queue, unsigned limit)
+static void on_max_at_once(void *arg, const char *queue, unsigned n)
 {
     const struct runner *r = arg;
 
     if (!r->is_ending)
-        r->events.limit(r->events.arg, queue, limit);
+        r->events.max_at_once(r->events.arg, queue, n);
 }
 
 static void on_backends_gone(void *arg)
@@ -194,8 +194,8 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns,
 {
     struct runner *r = mem_new(sizeof(*r));
     struct pool_events pool_events = {on_done, on_progress, on_rest, r};
-    struct backends_events backends_events = {on_done,  on_stream_progress, on_rest,
-                                              on_limit, on_backends_gone,   r};
+    struct backends_events backends_events = {on_done,        on_stream_progress, on_rest,
+                                              on_max_at_once, on_backends_gone,   r};
 
     r->nplaces = places;
     r->places = mem_new(places * sizeof(*r->places));
@@ -239,9 +239,9 @@ void runner_set(struct runner *r, const struct conf *conf, const struct served_q
     backends_set(r->backends, served, r->nplaces);
 }
 
-unsigned runner_limit(const struct runner *r, const struct served_queue *q)
+unsigned runner_max_at_once(const struct runner *r, const struct served_queue *q)
 {
-    return backends_limit(r->backends, q, r->nplaces);
+    return backends_max_at_once(r->backends, q, r->nplaces);
 }
 
 const char *runner_defect(struct runner *r, const struct served_queue *q)

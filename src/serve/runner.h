@@ -21,7 +21,7 @@ struct runner_events {
     void (*progress)(void *arg, const char *id, const char *text);
     /* From now on so many jobs of the queue may run here at once. Not called from
      * inside runner_set. */
-    void (*limit)(void *arg, const char *queue, unsigned limit);
+    void (*max_at_once)(void *arg, const char *queue, unsigned n);
     void (*rest)(void *arg); /* all jobs that ended together have been reported */
     void (*idle)(void *arg); /* after runner_end: nothing runs any more */
     void *arg;
@@ -38,7 +38,7 @@ void runner_free(struct runner *r);
  * runner_set. */
 void runner_set(struct runner *r, const struct conf *conf, const struct served_queues *served);
 /* How many jobs of this queue may run here at once, as of now. */
-unsigned runner_limit(const struct runner *r, const struct served_queue *q);
+unsigned runner_max_at_once(const struct runner *r, const struct served_queue *q);
 /* As backends_defect. */
 const char *runner_defect(struct runner *r, const struct served_queue *q);
 /* The guard is told of jobs that hold a lock; without a guard they are not started. It has as many

@@ -3,7 +3,7 @@
 
 #define GRACE 2000
 
-/* A worker that tells its queues, its places, and the limits of its queues. */
+/* A worker that tells its queues, its places, and how many of each queue at once. */
 static const char *limited(const char *queues, int places, const char *limits)
 {
     const char *w = worker();
@@ -118,7 +118,7 @@ static void test_full_worker_is_no_room(void **state)
     assert_string_equal(late(), "[]");
     (void)redis("HSET R:worker:%s places 2", w);
     assert_starts(late(), "[[mail ");
-    /* The limit of the queue in that worker. */
+    /* As many of the queue as may run at once in that worker. */
     (void)redis("HSET R:worker:%s limits sms=1,mail=1", w);
     assert_string_equal(late(), "[]");
     (void)redis("HSET R:worker:%s limits sms=1,mail=2", w);

@@ -145,7 +145,7 @@ struct fake {
     int64_t ops_ms;
 };
 
-/* Offline at first. queues: "a b c", each with weight 1 and a limit of `places`. */
+/* Offline at first. queues: "a b c", each with weight 1 and `places` at once. */
 struct fake *fake_new(unsigned places, const char *queues);
 /* A worker that claims jobs ahead_us before they are due. */
 struct fake *fake_new_ahead(unsigned places, const char *queues, int64_t ahead_us);

@@ -224,7 +224,7 @@ static void test_places_in_the_order_of_claims(void **state)
     fake_free(f);
 }
 
-/* Jobs beyond the places go back when their queue's limit is lowered or when they are cancelled. */
+/* Jobs beyond the places go back when fewer of their queue may run at once, or when cancelled. */
 static void test_waiting_jobs_go_back(void **state)
 {
     struct fake *f = crowded(40);
@@ -238,7 +238,7 @@ static void test_waiting_jobs_go_back(void **state)
     assert_true(f->jobs[8 + 6].state == WAITS || f->jobs[8 + 6].start == 2);
     f->jobs[8 + 6].is_cancelled = false;
     assert_int_equal(f->starts, 8 + 4);
-    sched_set_limit(f->s, fake_now(f), "a", 2);
+    sched_set_max_at_once(f->s, fake_now(f), "a", 2);
     fake_run(f, 3);
     assert_int_equal(count_held(f), 4);
     fake_end_all(f, STORE_DONE);

@@ -235,7 +235,7 @@ static void test_room_is_promised_once(void **state)
     assert_int_equal(n, 2);
     assert_int_equal(first[0].room + first[1].room, 8);
     assert_int_equal(first[0].room, 4);
-    /* One place of a's limit is left, however many are free. */
+    /* One more of a may run at once, however many are free. */
     assert_int_equal(queues_plan(qs, NOW, 20, false, rooms, MAX), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 1 : 19);
@@ -411,7 +411,7 @@ static void test_set_keeps_what_is_known(void **state)
     assert_int_equal(next_in_us(qs), 50000);
     queues_wake(qs, "a");
     assert_int_equal(plan(qs, 9), 1);
-    assert_int_equal(rooms[0].room, 2); /* a limit of three, one runs */
+    assert_int_equal(rooms[0].room, 2); /* three at once, one runs */
     assert_int_equal(rooms[0].max_payload, 9);
     queues_free(qs);
 }

@@ -19,7 +19,7 @@
 
 struct naive {
     char name[8];
-    unsigned limit, weight, running, asked, gated;
+    unsigned max_at_once, weight, running, asked, gated;
     int64_t head_us;
     uint64_t pass;
     bool was_due, woken, suspected;
@@ -30,7 +30,7 @@ static uint64_t naive_pass;
 
 static unsigned naive_room(const struct naive *q)
 {
-    return q->limit > q->running + q->asked ? q->limit - q->running - q->asked : 0;
+    return q->max_at_once > q->running + q->asked ? q->max_at_once - q->running - q->asked : 0;
 }
 
 /* The due queue with the lowest pass that is not in out yet; NULL: none. */
@@ -171,8 +171,8 @@ static void disturb_both(struct queues *qs, int64_t now_us)
         queues_wake(qs, q->name);
         break;
     case 1:
-        q->limit = (unsigned)rand() % 6;
-        queues_set_limit(qs, q->name, q->limit);
+        q->max_at_once = (unsigned)rand() % 6;
+        queues_set_max_at_once(qs, q->name, q->max_at_once);
         break;
     case 2:
         q->gated = 16;
@@ -219,7 +219,7 @@ static void shake_both(struct queues *qs, const struct queue_spec *specs)
     queues_set(qs, specs, NAIVES);
     for (size_t i = 0; i < NAIVES; i++) {
         naive[i].asked = naive[i].running = 0;
-        naive[i].limit = specs[i].limit;
+        naive[i].max_at_once = specs[i].max_at_once;
     }
 }
 
@@ -261,8 +261,8 @@ static void test_as_the_naive_one(void **state)
     (void)state;
     srand(5);
     for (size_t i = 0; i < NAIVES; i++) {
-        naive[i] =
-            (struct naive){.weight = 1 + (unsigned)rand() % 9, .limit = 4, .head_us = INT64_MAX};
+        naive[i] = (struct naive){
+            .weight = 1 + (unsigned)rand() % 9, .max_at_once = 4, .head_us = INT64_MAX};
         (void)snprintf(naive[i].name, sizeof(naive[i].name), "q%02zu", i);
         specs[i] = (struct queue_spec){naive[i].name, 4, naive[i].weight, 7};
     }

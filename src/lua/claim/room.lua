@@ -1,9 +1,9 @@
 -- Which workers could start a job of a queue now: what later_v1_health judges and later_explain
 -- tells, and whether a queue is granted a permit.
 --
--- A worker says which queues it serves, how many places it has and the limits of its queues
--- (R:worker:<epoch>); how many jobs it holds is counted here. `room` is what it said itself, up to
--- ten seconds ago: it may run a suspect alone, be stopping, or short of processes.
+-- A worker says which queues it serves, how many places it has and how many jobs of which queue may
+-- run at once (R:worker:<epoch>); how many jobs it holds is counted here. `room` is what it said
+-- itself, up to ten seconds ago: it may run a suspect alone, be stopping, or short of processes.
 
 local RUNNING_READ = 1000
 local TAKER_READ = 64       -- jobs that are read to know whether a grant would be taken
@@ -68,9 +68,9 @@ function L.running_by_queue(R)
 end
 
 -- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many
--- to read: it reads `most` in all. They are read when they are first asked for: most queues have no
--- limit of their own. ended(epoch) -> those of its jobs that end in this call and db() does not
--- know of, nil for none
+-- to read: it reads `most` in all. They are read when they are first asked for: of most queues as
+-- many may run at once as there are places. ended(epoch) -> those of its jobs that end in this call
+-- and db() does not know of, nil for none
 function L.job_counter(R, most, ended)
   local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
@@ -82,11 +82,12 @@ function L.job_counter(R, most, ended)
   end
 end
 
--- The limit of a queue in a worker, nil when it has none of its own. limits: "mail=4,web=2".
-local function limit_in(worker, queue)
-  for name, limit in string.gmatch(worker.row[10] or '', '([^,=]+)=(%d+)') do
+-- How many jobs of a queue may run at once in a worker, nil when the queue has no such number of
+-- its own. limits: "mail=4,web=2".
+local function max_at_once(worker, queue)
+  for name, n in string.gmatch(worker.row[10] or '', '([^,=]+)=(%d+)') do
     if name == queue then
-      return L.whole(limit)
+      return L.whole(n)
     end
   end
   return nil
@@ -115,9 +116,9 @@ function L.serves(worker, queue)
 end
 
 -- Could it start a job of this queue now? -> elsewhere (it does not serve the queue), dead (it was
--- given up), quiet, full (all its places), mute (it said that it has none), limit (those of this
--- queue; too many to count is no room either), new (it has not said yet) or room; with limit: the
--- limit and how many it holds
+-- given up), quiet, full (all its places), mute (it said that it has none), limit (as many of this
+-- queue as may run at once; too many to count is no room either), new (it has not said yet) or
+-- room; with limit: how many may and how many it holds
 function L.room_in(worker, queue, count)
   if not L.serves(worker, queue) then
     return 'elsewhere'
@@ -130,10 +131,10 @@ function L.room_in(worker, queue, count)
   elseif not worker.places or (worker.row[11] and (L.whole(worker.row[11]) or 0) == 0) then
     return 'mute'
   end
-  local limit = limit_in(worker, queue)
-  local held = limit and count(worker.epoch, queue)
-  if limit and (not held or held >= limit) then
-    return 'limit', limit, held
+  local most = max_at_once(worker, queue)
+  local held = most and count(worker.epoch, queue)
+  if most and (not held or held >= most) then
+    return 'limit', most, held
   end
   return worker.row[11] and 'room' or 'new'
 end

@@ -16,8 +16,8 @@
 -- unsealed batch: [name, touched_ms], see L.unsealed_batches.
 -- notes: as in later_stats, of the last ten minutes. names: how many queues have a name; from
 -- names_max on a new queue that nobody serves is refused. no-writes.
--- Cost: O(workers + late queues), and running jobs up to 1000 where a late queue has a limit in a
--- worker.
+-- Cost: O(workers + late queues), and running jobs up to 1000 where a worker runs fewer of a late
+-- queue at once than it has places.
 
 local LATE_QUEUES = 100
 

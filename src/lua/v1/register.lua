@@ -5,8 +5,8 @@
 -- A worker registers (or comes back after Redis forgot it) and gets an epoch that was never used.
 -- SEEN: the highest clock number that it knows. INSTANCE, SEQ: a name of the process and the number
 -- of this registration, so that a delayed older call is refused. OLD: its former epoch or 0.
--- Fields: host, boot, pidns, pid, pstart, version, places, limits ("mail=4,web=2"), queues (comma
--- separated). Config: max_payload[:queue] in bytes.
+-- Fields: host, boot, pidns, pid, pstart, version, places, limits ("mail=4,web=2": so many jobs of
+-- these queues may run at once), queues (comma separated). Config: max_payload[:queue] in bytes.
 -- Adoption: a job that the worker runs is adopted if nobody else can have started it. Either it is
 -- still held with this start number, under OLD or an epoch that is not registered. Or it waits:
 -- since Redis lost this claim (its start number is one less), or since OLD was reaped during this

@@ -437,7 +437,7 @@ void backends_set(struct backends *b, const struct served_queues *served, unsign
     (void)places;
 }
 
-unsigned backends_limit(struct backends *b, const struct served_queue *q, unsigned places)
+unsigned backends_max_at_once(struct backends *b, const struct served_queue *q, unsigned places)
 {
     (void)b;
     (void)q;
