@@ -24,7 +24,7 @@ struct stamp {
 
 struct backend {
     struct backend *next, *before;
-    struct backend *chain;       /* the next one in the same slot of the table */
+    struct backend *chain;       /* the next one in the same bucket of the table */
     struct backend *next_stream; /* in the list of those that were made with a stream */
     struct backends *all;
     char queue[65];
@@ -154,11 +154,11 @@ static void on_closed(void *arg)
 
 /* ---- events of streams */
 
-static void on_done(void *arg, unsigned place, const struct run_report *report)
+static void on_ended(void *arg, unsigned place, const struct run_report *report)
 {
     const struct backends *b = ((struct backend *)arg)->all;
 
-    b->events.done(b->events.arg, place, report);
+    b->events.ended(b->events.arg, place, report);
 }
 
 static void on_progress(void *arg, unsigned place, const char *text)
@@ -273,7 +273,7 @@ static void set_stream(struct backends *b, struct backend *at, const struct serv
         b->streams = at;
         at->stream = stream_new(
             b->loop, b->pool, &conf,
-            &(struct stream_events){on_done, on_progress, on_rest, on_capacity, on_closed, at});
+            &(struct stream_events){on_ended, on_progress, on_rest, on_capacity, on_closed, at});
     }
     at->concurrency = c->concurrency;
     mem_free_list(env);

@@ -16,9 +16,9 @@ struct backends;
 struct backend;
 
 struct backends_events {
-    /* Events of streams. done, progress, rest: as in struct stream_events. max_at_once: from now on
-     * so many jobs of this queue may run at once. */
-    void (*done)(void *arg, unsigned place, const struct run_report *report);
+    /* Events of streams. ended, progress, rest: as in struct stream_events. max_at_once: from now
+     * on so many jobs of this queue may run at once. */
+    void (*ended)(void *arg, unsigned place, const struct run_report *report);
     void (*progress)(void *arg, unsigned place, const char *text);
     void (*rest)(void *arg);
     void (*max_at_once)(void *arg, const char *queue, unsigned n);

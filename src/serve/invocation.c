@@ -103,10 +103,10 @@ struct invocation *invocation_new(struct job *job, const struct served_queue *q,
     return o;
 }
 
-void invocation_guard(struct invocation *o, struct guard *guard, unsigned slot)
+void invocation_guard(struct invocation *o, struct guard *guard, unsigned place)
 {
     o->exec.guard = guard;
-    o->exec.guard_slot = slot;
+    o->exec.guard_place = place;
 }
 
 void invocation_free(void *order)

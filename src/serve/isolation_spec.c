@@ -95,11 +95,13 @@ static int set_group(const struct conf_queue *q, struct isolation *i, struct err
     return 0;
 }
 
-static int set_group_limits(const struct conf_queue *q, struct isolation *i, const char **ret_path,
-                            struct err *err)
+static int set_cgroup_limits(const struct conf_queue *q, struct isolation *i, const char **ret_path,
+                             struct err *err)
 {
-    i->group = (struct cgroup_limits){q->memory, q->cpu, q->pids};
-    return cgroup_has(&i->group) ? cgroup_find(&i->group, i->cgroup, ret_path, err) : 0;
+    i->cgroup_limits = (struct cgroup_limits){q->memory, q->cpu, q->pids};
+    return cgroup_has(&i->cgroup_limits)
+               ? cgroup_find(&i->cgroup_limits, i->cgroup_base, ret_path, err)
+               : 0;
 }
 
 int isolation_spec_of_queue(const struct conf_queue *q, const struct isolation_user *user,
@@ -122,7 +124,7 @@ int isolation_spec_of_queue(const struct conf_queue *q, const struct isolation_u
         if (conf_rlimit_parse(q->rlimits.at[ret->nlimits], &l->resource, &l->max, err) < 0)
             return -1;
     }
-    if (set_group_limits(q, ret, ret_path, err) < 0)
+    if (set_cgroup_limits(q, ret, ret_path, err) < 0)
         return -1;
     ret->nice = (int)q->nice;
     ret->cwd = q->cwd[0] != '\0' ? q->cwd : NULL;

@@ -12,7 +12,7 @@ struct launches {
     struct launch defaults;
     struct launch *queues;            /* in the order of conf->queues */
     const struct conf_queue *limited; /* the first that wants a cgroup; NULL: none */
-    char cgroup[CGROUP_PATH];         /* the base of all cgroups */
+    char cgroup_base[CGROUP_PATH];    /* the base of all cgroups */
 };
 
 static int fill(struct launches *s, const struct conf_queue *q, const struct isolation_user *user,
@@ -28,9 +28,9 @@ static int fill(struct launches *s, const struct conf_queue *q, const struct iso
     if (ret->env == NULL)
         return -1;
     ret->prefix = isolation_prefix(&isolation);
-    if (s->limited == NULL && cgroup_has(&isolation.group)) {
+    if (s->limited == NULL && cgroup_has(&isolation.cgroup_limits)) {
         s->limited = q;
-        memcpy(s->cgroup, isolation.cgroup, sizeof(s->cgroup));
+        memcpy(s->cgroup_base, isolation.cgroup_base, sizeof(s->cgroup_base));
     }
     return 0;
 }
@@ -78,7 +78,7 @@ int launches_enter(const struct launches *s, struct err *err)
 {
     const struct conf_queue *q = s->limited;
 
-    if (q == NULL || cgroup_enter(s->cgroup, err) == 0)
+    if (q == NULL || cgroup_enter(s->cgroup_base, err) == 0)
         return 0;
     return conf_blame(s->conf, q, q->memory > 0 ? "memory" : q->cpu > 0 ? "cpu" : "pids", err);
 }

@@ -1,6 +1,6 @@
 /*
  * Decides what the end of an attempt means for its job: applies the settings of the queue to the
- * result of the run. Pure: the random number of the backoff is an argument.
+ * report of its run. Pure: the random number of the backoff is an argument.
  */
 #ifndef LATER_SERVE_POLICY_H
 #define LATER_SERVE_POLICY_H

@@ -108,23 +108,23 @@ static void tell_idle(const struct runner *r)
 }
 
 /* Call it before the event is sent: its receiver may want the place. */
-static void free_place(struct runner *r, unsigned slot)
+static void free_place(struct runner *r, unsigned place)
 {
-    struct place *p = &r->places[slot];
+    struct place *p = &r->places[place];
 
     p->is_busy = false;
     if (r->state != NULL)
-        state_folder_set_fence(r->state, slot, 0);
+        state_folder_set_fence(r->state, place, 0);
     if (p->backend != NULL)
         backends_put(r->backends, p->backend);
     job_done(&p->job);
-    r->free[r->nfree++] = slot;
+    r->free[r->nfree++] = place;
 }
 
-static void on_done(void *arg, unsigned slot, const struct run_report *run)
+static void on_ended(void *arg, unsigned place, const struct run_report *run)
 {
     struct runner *r = arg;
-    const struct place *p = &r->places[slot];
+    const struct place *p = &r->places[place];
     const struct known_queue *q = queue_of(r, p->job.queue);
     const struct buf *output = run->result.len > 0 ? &run->result : &run->output;
     struct verdict_data data = {output->data != NULL ? output->data : "", output->len,
@@ -137,31 +137,31 @@ static void on_done(void *arg, unsigned slot, const struct run_report *run)
     log_end(&p->job, &v, run, p->backend == NULL);
     r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
     count_run(q, run->duration_us);
-    free_place(r, slot);
+    free_place(r, place);
     if (r->is_ending)
         tell_idle(r);
     else
         r->events.ended(r->events.arg, id, &v, &data);
 }
 
-static void tell_progress(struct runner *r, unsigned slot, const char *text)
+static void tell_progress(struct runner *r, unsigned place, const char *text)
 {
     if (!r->is_ending)
-        r->events.progress(r->events.arg, r->places[slot].job.id, text);
+        r->events.progress(r->events.arg, r->places[place].job.id, text);
 }
 
-static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *text)
+static void on_progress(void *arg, unsigned place, uint64_t serial, const char *text)
 {
     struct runner *r = arg;
-    const struct place *p = &r->places[slot];
+    const struct place *p = &r->places[place];
 
     if (p->is_busy && p->serial == serial)
-        tell_progress(r, slot, text);
+        tell_progress(r, place, text);
 }
 
-static void on_stream_progress(void *arg, unsigned slot, const char *text)
+static void on_stream_progress(void *arg, unsigned place, const char *text)
 {
-    tell_progress(arg, slot, text);
+    tell_progress(arg, place, text);
 }
 
 static void on_max_at_once(void *arg, const char *queue, unsigned n)
@@ -193,8 +193,8 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns,
                           struct err *err)
 {
     struct runner *r = mem_new(sizeof(*r));
-    struct pool_events pool_events = {on_done, on_progress, on_rest, r};
-    struct backends_events backends_events = {on_done,        on_stream_progress, on_rest,
+    struct pool_events pool_events = {on_ended, on_progress, on_rest, r};
+    struct backends_events backends_events = {on_ended,       on_stream_progress, on_rest,
                                               on_max_at_once, on_backends_gone,   r};
 
     r->nplaces = places;
@@ -290,62 +290,62 @@ void runner_refuse(struct runner *r, const struct job *job, const char *why,
     r->counts.at[COUNTS_RETRIED] += verdict->verb == STORE_RETRY;
 }
 
-static void start_process(struct runner *r, unsigned slot, struct job *job, int64_t late_us)
+static void start_process(struct runner *r, unsigned place, struct job *job, int64_t late_us)
 {
-    struct place *p = &r->places[slot];
+    struct place *p = &r->places[place];
     struct invocation *order = invocation_new(job, queue_of(r, job->queue)->served, r->ns, late_us);
 
     if (job->has_lock)
-        invocation_guard(order, r->guard, slot);
+        invocation_guard(order, r->guard, place);
     if (r->state != NULL)
-        state_folder_set_fence(r->state, slot, job->fence);
+        state_folder_set_fence(r->state, place, job->fence);
     p->serial =
-        pool_start(r->pool, slot,
+        pool_start(r->pool, place,
                    &(struct pool_order){
                        .exec = invocation_exec(order), .free = invocation_free, .arg = order});
 }
 
-static void start_plugin(struct runner *r, unsigned slot, int64_t late_us)
+static void start_plugin(struct runner *r, unsigned place, int64_t late_us)
 {
-    struct place *p = &r->places[slot];
+    struct place *p = &r->places[place];
     const struct conf_queue *conf = queue_of(r, p->job.queue)->conf;
 
     p->plugin = (struct plugin_order){.plugin = backend_plugin(p->backend),
                                       .job = invocation_plugin(&p->job, conf, r->ns, late_us),
                                       .timeout_ms = invocation_timeout_ms(&p->job, conf),
                                       .guard = p->job.has_lock ? r->guard : NULL,
-                                      .guard_slot = slot};
-    p->serial = pool_start(r->pool, slot, &(struct pool_order){.plugin = &p->plugin});
+                                      .guard_place = place};
+    p->serial = pool_start(r->pool, place, &(struct pool_order){.plugin = &p->plugin});
 }
 
-static void start_stream(struct runner *r, unsigned slot, int64_t late_us)
+static void start_stream(struct runner *r, unsigned place, int64_t late_us)
 {
-    struct place *p = &r->places[slot];
+    struct place *p = &r->places[place];
     const struct conf_queue *conf = queue_of(r, p->job.queue)->conf;
     struct stream_job job = {.id = p->job.id,
-                             .place = slot,
+                             .place = place,
                              .payload = p->job.payload,
                              .payload_len = p->job.payload_len,
                              .timeout_ms = invocation_timeout_ms(&p->job, conf),
                              .guard = p->job.has_lock ? r->guard : NULL};
-    int64_t fence;
+    int64_t number;
 
     buf_clear(&r->header);
     invocation_header(&p->job, conf, late_us, &r->header);
     job.header = r->header.data;
     job.header_len = r->header.len;
-    fence = stream_start(backend_stream(p->backend), &job);
-    /* What stands for a fence in the origin of the process, for all its jobs: a successor finds the
+    number = stream_start(backend_stream(p->backend), &job);
+    /* It stands for a fence in the origin of the process, for all its jobs: a successor finds the
      * process by it. */
     if (r->state != NULL)
-        state_folder_set_fence(r->state, slot, fence);
+        state_folder_set_fence(r->state, place, number);
     job_done(&p->job);
 }
 
 void runner_start(struct runner *r, struct held_job *h)
 {
-    unsigned slot = r->free[--r->nfree];
-    struct place *p = &r->places[slot];
+    unsigned place = r->free[--r->nfree];
+    struct place *p = &r->places[place];
     int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
 
     counts_start(&r->counts, late_us);
@@ -354,13 +354,13 @@ void runner_start(struct runner *r, struct held_job *h)
     p->backend = backends_take(r->backends, h->job.queue);
     if (p->backend == NULL) {
         p->job.payload = NULL; /* the order takes it */
-        start_process(r, slot, &h->job, late_us);
+        start_process(r, place, &h->job, late_us);
     } else {
         h->job.payload = NULL;
         if (backend_plugin(p->backend) != NULL)
-            start_plugin(r, slot, late_us);
+            start_plugin(r, place, late_us);
         else
-            start_stream(r, slot, late_us);
+            start_stream(r, place, late_us);
     }
     /* A second start has a cause: a crash, a failure or a stop. The line is at INFO then, to help
      * find it. */
@@ -370,14 +370,14 @@ void runner_start(struct runner *r, struct held_job *h)
              (long long)h->job.crashes, (long long)late_us);
 }
 
-static void control(struct runner *r, unsigned slot, enum exec_control what)
+static void control(struct runner *r, unsigned place, enum exec_control what)
 {
-    const struct place *p = &r->places[slot];
+    const struct place *p = &r->places[place];
 
     if (p->backend != NULL && backend_stream(p->backend) != NULL)
-        stream_control(backend_stream(p->backend), slot, what);
+        stream_control(backend_stream(p->backend), place, what);
     else
-        pool_control(r->pool, slot, p->serial, what);
+        pool_control(r->pool, place, p->serial, what);
 }
 
 bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size)

@@ -1,6 +1,6 @@
 /*
  * The places of this worker, and what runs in them. Turns a held job into an order for the pool,
- * and the result of the run into a verdict. Main thread; the threads of the pool do not use it.
+ * and the report of the run into a verdict. Main thread; the threads of the pool do not use it.
  */
 #ifndef LATER_SERVE_RUNNER_H
 #define LATER_SERVE_RUNNER_H
@@ -42,7 +42,7 @@ unsigned runner_max_at_once(const struct runner *r, const struct served_queue *q
 /* As backends_defect. */
 const char *runner_defect(struct runner *r, const struct served_queue *q);
 /* The guard is told of jobs that hold a lock; without a guard they are not started. It has as many
- * slots as there are places, and stays the caller's. */
+ * places as the worker, and stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
 
 /* Counts the starts by their lateness, and the attempts that will be retried. The caller resets

@@ -60,12 +60,12 @@ static void start(void *arg)
     log_info("event=guard state=started pid=%d", (int)guard_pid(g->guard));
 }
 
-struct guardian *guardian_new(struct loop *loop, unsigned slots, struct err *err)
+struct guardian *guardian_new(struct loop *loop, unsigned places, struct err *err)
 {
     struct guardian *g = mem_new(sizeof(*g));
 
     g->loop = loop;
-    g->guard = guard_new(slots, 0, err);
+    g->guard = guard_new(places, 0, err);
     if (g->guard == NULL) {
         guardian_free(g);
         return NULL;

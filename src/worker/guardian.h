@@ -11,9 +11,9 @@
 
 struct guardian;
 
-/* slots: the places of the worker. If the guard process cannot be started, that is logged and tried
- * again; until then guard_is_up is false. NULL: no memory or descriptors. */
-struct guardian *guardian_new(struct loop *loop, unsigned slots, struct err *err);
+/* places: how many the worker has. If the guard process cannot be started, that is logged and
+ * tried again; until then guard_is_up is false. NULL: no memory or descriptors. */
+struct guardian *guardian_new(struct loop *loop, unsigned places, struct err *err);
 /* Stops the guard. Call it when nothing runs. NULL is fine. */
 void guardian_free(struct guardian *g);
 /* Owned by g. */

@@ -19,7 +19,7 @@
 #include "run/process/pidstat.h"
 
 #define MAGIC "laterd-worker-3"
-#define SLOTS_MAX 1024 /* of the table */
+#define PLACES_MAX 1024 /* of the table */
 #define LOCK_WAIT_S 5
 #define DEATH_WAIT_MS 10000 /* until all that were killed together have ended */
 
@@ -31,7 +31,7 @@ struct file {
     int64_t pid;                /* of the daemon; a second one names it in its message */
     int64_t pstart;             /* its start (run/process/pidstat.h), to see whether it lives */
     char worker[ORIGIN_WORKER]; /* the WORKER in its origins (run/process/origin.h) */
-    int64_t fences[SLOTS_MAX];  /* 0: the slot is free */
+    int64_t fences[PLACES_MAX]; /* 0: the place is free */
 };
 
 struct state_folder {
@@ -207,7 +207,7 @@ int64_t state_folder_predecessor(const struct state_folder *s)
 
 static bool has_any(const struct state_folder *s)
 {
-    for (size_t i = 0; i < SLOTS_MAX; i++) {
+    for (size_t i = 0; i < PLACES_MAX; i++) {
         if (s->file->fences[i] != 0)
             return true;
     }
@@ -224,7 +224,7 @@ static bool lives(const struct file *f)
 int state_folder_take_over(struct state_folder *s)
 {
     const struct offspring_query whom = {
-        .worker = s->file->worker, .fences = s->file->fences, .nfences = SLOTS_MAX};
+        .worker = s->file->worker, .fences = s->file->fences, .nfences = PLACES_MAX};
     size_t killed = 0;
 
     if (has_any(s) && !lives(s->file) &&
@@ -242,7 +242,7 @@ void state_folder_set_epoch(struct state_folder *s, int64_t epoch)
     s->file->epoch = epoch;
 }
 
-void state_folder_set_fence(struct state_folder *s, unsigned slot, int64_t fence)
+void state_folder_set_fence(struct state_folder *s, unsigned place, int64_t fence)
 {
-    s->file->fences[slot] = fence;
+    s->file->fences[place] = fence;
 }

@@ -1,8 +1,8 @@
 /*
  * The state folder of a daemon, which no other daemon may use. It holds a locked file, `worker`,
- * with the epoch under which we are registered and the fences of the running jobs. By this file the
- * next daemon in the folder knows its predecessor that died: it kills what that left running, and
- * has its jobs taken back at once.
+ * with the epoch under which we are registered and the fences of the running jobs (of a stream's
+ * jobs, the number of the process). By this file the next daemon in the folder knows its
+ * predecessor that died: it kills what that left running, and has its jobs taken back at once.
  *
  * The file is a shared mapping, which the kernel keeps when we are killed. A fence is written
  * before the job's process is made. A process is known by its origin (run/process/origin.h), so
@@ -45,7 +45,7 @@ int64_t state_folder_predecessor(const struct state_folder *s);
 int state_folder_take_over(struct state_folder *s);
 
 void state_folder_set_epoch(struct state_folder *s, int64_t epoch); /* 0: left in order */
-/* The slot is about to run the job with this fence; 0: nothing runs there any more. */
-void state_folder_set_fence(struct state_folder *s, unsigned slot, int64_t fence);
+/* The place is about to run the job with this fence; 0: nothing runs there any more. */
+void state_folder_set_fence(struct state_folder *s, unsigned place, int64_t fence);
 
 #endif

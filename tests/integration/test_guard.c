@@ -46,7 +46,7 @@
 #define START 'A'    /* + i: start handler i; its fence is set before, its pid after */
 #define STRANGER 'a' /* + i: start handler i, and tell the guard nothing */
 #define UNKNOWN '0'  /* + i: start handler i; its fence is set before, its pid is not told */
-#define CLEAR '5'    /* + i: nothing runs in slot i any more */
+#define CLEAR '5'    /* + i: nothing runs in place i any more */
 
 struct shared {
     atomic_int done; /* orders carried out */

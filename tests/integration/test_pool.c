@@ -250,7 +250,7 @@ static void test_mailbox_from_many_threads(void **state)
 
 /* ---- the pool ---- */
 
-#define SLOTS 4
+#define PLACES 4
 #define JOBS 60
 
 /* Even jobs end by themselves, with their number as exit status. Odd ones report progress and are
@@ -264,9 +264,9 @@ struct job {
 struct bench {
     struct pool *pool;
     int started, done, freed;
-    int current[SLOTS];
-    bool is_free[SLOTS];
-    uint64_t serial[SLOTS], serial_before[SLOTS];
+    int current[PLACES];
+    bool is_free[PLACES];
+    uint64_t serial[PLACES], serial_before[PLACES];
 };
 
 static struct bench *the_bench;
@@ -277,7 +277,7 @@ static void free_job(void *arg)
     the_bench->freed++;
 }
 
-static void start_job(struct bench *b, unsigned slot)
+static void start_job(struct bench *b, unsigned place)
 {
     static char *const env[] = {NULL};
     struct job *j = mem_new(sizeof(*j));
@@ -290,23 +290,23 @@ static void start_job(struct bench *b, unsigned slot)
     j->argv[3] = j->number;
     j->order =
         (struct exec_order){"j", "q", j->argv, env, "payload", 7, INT64_MAX, 1000, NULL, 0, 0};
-    b->current[slot] = n;
-    b->serial_before[slot] = b->serial[slot];
-    b->serial[slot] = pool_start(
-        b->pool, slot, &(struct pool_order){.exec = &j->order, .free = free_job, .arg = j});
+    b->current[place] = n;
+    b->serial_before[place] = b->serial[place];
+    b->serial[place] = pool_start(
+        b->pool, place, &(struct pool_order){.exec = &j->order, .free = free_job, .arg = j});
     /* A control for the job before must not reach this one. */
-    pool_control(b->pool, slot, b->serial_before[slot], EXEC_CONTROL_KILL);
+    pool_control(b->pool, place, b->serial_before[place], EXEC_CONTROL_KILL);
 }
 
-static void on_done(void *arg, unsigned slot, const struct run_report *r)
+static void on_ended(void *arg, unsigned place, const struct run_report *r)
 {
     struct bench *b = arg;
-    int n = b->current[slot];
+    int n = b->current[place];
 
     assert_int_equal(r->end, n % 2 == 0 ? RUN_EXITED : RUN_STOPPED);
     assert_int_equal(r->code, n % 2 == 0 ? n : SIGTERM);
     b->done++;
-    b->is_free[slot] = true;
+    b->is_free[place] = true;
     if (b->done == JOBS)
         loop_stop(loop);
 }
@@ -315,27 +315,27 @@ static void on_rest(void *arg)
 {
     struct bench *b = arg;
 
-    for (unsigned slot = 0; slot < SLOTS && b->started < JOBS; slot++) {
-        if (b->is_free[slot]) {
-            b->is_free[slot] = false;
-            start_job(b, slot);
+    for (unsigned place = 0; place < PLACES && b->started < JOBS; place++) {
+        if (b->is_free[place]) {
+            b->is_free[place] = false;
+            start_job(b, place);
         }
     }
 }
 
-static void on_progress(void *arg, unsigned slot, uint64_t serial, const char *text)
+static void on_progress(void *arg, unsigned place, uint64_t serial, const char *text)
 {
     struct bench *b = arg;
 
-    assert_int_equal(serial, b->serial[slot]);
-    assert_int_equal(atoi(text), b->current[slot]);
-    pool_control(b->pool, slot, serial, EXEC_CONTROL_STOP);
+    assert_int_equal(serial, b->serial[place]);
+    assert_int_equal(atoi(text), b->current[place]);
+    pool_control(b->pool, place, serial, EXEC_CONTROL_STOP);
 }
 
 static void test_pool_runs_jobs(void **state)
 {
     struct bench b = {0};
-    const struct pool_events events = {on_done, on_progress, on_rest, &b};
+    const struct pool_events events = {on_ended, on_progress, on_rest, &b};
     struct err err = ERR_INIT;
     int probe = pidfd_open(getpid(), 0);
 
@@ -345,10 +345,10 @@ static void test_pool_runs_jobs(void **state)
         skip();
     (void)close(probe);
     the_bench = &b;
-    b.pool = pool_new(loop, SLOTS, &events, &err);
+    b.pool = pool_new(loop, PLACES, &events, &err);
     assert_non_null(b.pool);
-    for (unsigned slot = 0; slot < SLOTS; slot++)
-        start_job(&b, slot);
+    for (unsigned place = 0; place < PLACES; place++)
+        start_job(&b, place);
     loop_run(loop);
     assert_int_equal(b.done, JOBS);
     pool_free(b.pool);
@@ -378,11 +378,11 @@ static void on_tried(struct pool_task *task)
         pool_control(the_crowd->pool, 0, the_crowd->serial, EXEC_CONTROL_KILL);
 }
 
-static void on_killed(void *arg, unsigned slot, const struct run_report *r)
+static void on_killed(void *arg, unsigned place, const struct run_report *r)
 {
     const struct crowd *c = arg;
 
-    assert_int_equal(slot, 0);
+    assert_int_equal(place, 0);
     assert_int_equal(r->end, RUN_STOPPED);
     assert_int_equal(c->tried, 2);
     loop_stop(loop);
@@ -408,7 +408,7 @@ static void test_pool_does_tasks_beside_orders(void **state)
     pool_free(c.pool);
 }
 
-/* Each task waits for all others, so they end only if each has a thread: the threads of all slots,
+/* Each task waits for all others, so they end only if each has a thread: the threads of all places,
  * and one for tasks. */
 #define TASKS 17
 
@@ -436,7 +436,7 @@ static void on_met(struct pool_task *task)
 static void test_pool_has_a_thread_for_each(void **state)
 {
     struct meeting m = {.done = 0};
-    const struct pool_events events = {on_done, NULL, NULL, NULL};
+    const struct pool_events events = {on_ended, NULL, NULL, NULL};
     struct pool *pool = pool_new(loop, TASKS - 1, &events, NULL);
 
     (void)state;
@@ -465,7 +465,7 @@ static void on_napped(struct pool_task *task)
 static void test_pool_waits_for_its_tasks(void **state)
 {
     struct meeting m = {.done = 0};
-    const struct pool_events events = {on_done, NULL, NULL, NULL};
+    const struct pool_events events = {on_ended, NULL, NULL, NULL};
     struct pool *pool = pool_new(loop, 1, &events, NULL);
 
     (void)state;
@@ -481,7 +481,7 @@ static void test_pool_waits_for_its_tasks(void **state)
 static void test_pool_of_idle_threads(void **state)
 {
     struct bench b = {0};
-    const struct pool_events events = {on_done, NULL, NULL, &b};
+    const struct pool_events events = {on_ended, NULL, NULL, &b};
     struct err err = ERR_INIT;
     struct pool *pool = pool_new(loop, 16, &events, &err);
 

@@ -93,7 +93,7 @@ pid_t stream_proc_pid(const struct stream_proc *p)
     return 1;
 }
 
-int64_t stream_proc_fence(const struct stream_proc *p)
+int64_t stream_proc_number(const struct stream_proc *p)
 {
     for (unsigned i = 0; i < nprocs; i++) {
         if (procs[i] == p)
@@ -183,7 +183,7 @@ static int64_t ring(void)
 
 /* ---- events of the stream */
 
-static void on_done(void *arg, unsigned place, const struct run_report *report)
+static void on_ended(void *arg, unsigned place, const struct run_report *report)
 {
     (void)arg;
     assert_int_equal(report->end, RUN_STOPPED);
@@ -260,7 +260,7 @@ static struct stream *make(unsigned processes)
 {
     static char *argv[] = {(char *)(uintptr_t) "/bin/x", NULL}, *envp[] = {NULL};
     struct stream_conf conf = {.queue = "q", .argv = argv, .envp = envp, .processes = processes};
-    struct stream_events events = {on_done, on_progress, on_rest, on_capacity, on_closed, NULL};
+    struct stream_events events = {on_ended, on_progress, on_rest, on_capacity, on_closed, NULL};
 
     nprocs = killed = ntold = rests = closed = 0;
     capacity = -1;

@@ -23,7 +23,7 @@
 #include "worker/identity.h"
 #include "worker/remains.h"
 
-#define SLOT 0 /* of the guard's table, for the command */
+#define PLACE 0 /* of the guard's table, for the command */
 /* For the jobs of a laterd that died, whose settings are not known here. A job that kills all
  * workers has to end, but preferably by a laterd that knows after how many crashes. */
 #define REAP_CRASHES 10
@@ -141,7 +141,7 @@ static bool op_admits(void *ctx, int64_t fence)
 {
     struct lock *l = ctx;
 
-    guard_set(l->guard, SLOT, fence);
+    guard_set(l->guard, PLACE, fence);
     return guard_admits(l->guard);
 }
 
@@ -203,7 +203,7 @@ static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
     mem_free_list(argv);
     mem_free_list(env);
     if (pid < 0) {
-        guard_clear(l->guard, SLOT);
+        guard_clear(l->guard, PLACE);
         l->status = lock_not_run(l->order->argv[0], &err);
         cli_complain(l->cli, &err);
         return -1;
@@ -211,9 +211,9 @@ static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
     l->fence = fence;
     l->is_guarded = is_guarded;
     if (is_guarded)
-        guard_set_process(l->guard, SLOT, pid);
+        guard_set_process(l->guard, PLACE, pid);
     else
-        guard_clear(l->guard, SLOT);
+        guard_clear(l->guard, PLACE);
     return 0;
 }
 
@@ -425,10 +425,10 @@ static void on_end(void *arg, int status)
     struct lock *l = arg;
     enum keeper_command how = status == 0 ? KEEPER_SUCCEEDED : KEEPER_ENDED;
 
-    if (l->is_guarded && guard_has_killed(l->guard, SLOT))
+    if (l->is_guarded && guard_has_killed(l->guard, PLACE))
         how = KEEPER_KILLED_BY_GUARD;
     l->status = status;
-    guard_clear(l->guard, SLOT);
+    guard_clear(l->guard, PLACE);
     keeper_on_end(l->keeper, mono_now(), how);
 }
 
@@ -524,7 +524,7 @@ int lock_run(struct cli *cli, const struct lock_order *order, struct err *err)
     if (build(&l, err) == 0) {
         link_start(l.link);
         loop_run(l.loop);
-        guard_clear(l.guard, SLOT);
+        guard_clear(l.guard, PLACE);
         status = status_of(&l, err);
     }
     take_apart(&l);

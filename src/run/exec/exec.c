@@ -117,7 +117,7 @@ static bool is_guard_killed(const struct attempt *r)
 
     return o->guard != NULL && r->cause == RUN_EXITED && r->status.si_pid != 0 &&
            r->status.si_code != CLD_EXITED && r->status.si_status == SIGKILL &&
-           guard_has_killed(o->guard, o->guard_slot);
+           guard_has_killed(o->guard, o->guard_place);
 }
 
 static void conclude(const struct attempt *r)
@@ -161,7 +161,7 @@ static void conclude(const struct attempt *r)
 static void tell_guard(const struct attempt *r, pid_t pid)
 {
     if (r->order->guard != NULL)
-        guard_set_process(r->order->guard, r->order->guard_slot, pid);
+        guard_set_process(r->order->guard, r->order->guard_place, pid);
 }
 
 static void tell_group(const struct attempt *r, int sig)
@@ -177,7 +177,7 @@ static bool was_ended(const struct attempt *r)
     const struct exec_order *o = r->order;
 
     return r->cause != RUN_EXITED ||
-           (o->guard != NULL && guard_has_killed(o->guard, o->guard_slot));
+           (o->guard != NULL && guard_has_killed(o->guard, o->guard_place));
 }
 
 /* End also processes that left its group and session: the next holder of the lock must not run
@@ -424,7 +424,7 @@ static bool is_unguarded(struct attempt *r)
 
     if (o->guard == NULL)
         return false;
-    guard_set(o->guard, o->guard_slot, o->fence);
+    guard_set(o->guard, o->guard_place, o->fence);
     if (guard_admits(o->guard))
         return false;
     r->cause = r->ret->end = RUN_STOPPED;
@@ -542,7 +542,7 @@ void exec_run(const struct exec_order *order, struct exec_slot *slot,
     if (start(&r))
         watch(&r);
     if (order->guard != NULL)
-        guard_clear(order->guard, order->guard_slot);
+        guard_clear(order->guard, order->guard_place);
     exec_pipes_close(&r.pipes);
     exec_slot_disarm(slot);
     control_fd_done(&r.control);

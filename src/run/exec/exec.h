@@ -42,7 +42,7 @@ struct exec_order {
     int64_t kill_grace_ms;
     /* Set if the job holds a lock: the guard is told before the start. NULL: no lock. */
     struct guard *guard;
-    unsigned guard_slot;
+    unsigned guard_place;
     int64_t fence; /* the same as in envp; 0: none, no process can be found by it */
 };
 
@@ -54,9 +54,9 @@ struct exec_order {
 enum exec_control { EXEC_CONTROL_STOP = 1, EXEC_CONTROL_CANCEL = 2, EXEC_CONTROL_KILL = 4 };
 
 /*
- * One slot of the pool: control requests for the job that runs there (an eventfd), and its signs of
- * life. Reused from job to job. A control call that comes after its job has ended carries that
- * job's serial, so it is dropped.
+ * What a place of the pool has for the job that runs there: control requests (an eventfd), and its
+ * signs of life. Reused from job to job. A control call that comes after its job has ended carries
+ * that job's serial, so it is dropped.
  */
 struct exec_slot;
 struct exec_slot *exec_slot_new(void); /* NULL: no descriptor left */

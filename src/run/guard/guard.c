@@ -27,9 +27,9 @@ struct guard {
     atomic_bool is_up;
 };
 
-static int make_table(struct guard *g, unsigned slots, int64_t unacked_ms, struct err *err)
+static int make_table(struct guard *g, unsigned places, int64_t unacked_ms, struct err *err)
 {
-    g->bytes = sizeof(*g->table) + slots * sizeof(g->table->slots[0]);
+    g->bytes = sizeof(*g->table) + places * sizeof(g->table->places[0]);
     g->memfd = memfd_create("later-guard", MFD_CLOEXEC);
     /* Allocate the pages, too: a store to a page without memory raises SIGBUS. */
     if (g->memfd < 0 || ftruncate(g->memfd, (off_t)g->bytes) < 0 ||
@@ -43,16 +43,16 @@ static int make_table(struct guard *g, unsigned slots, int64_t unacked_ms, struc
     g->table->magic = GUARD_MAGIC;
     origin_own(g->table->worker);
     g->table->unacked_us = unacked_ms * 1000;
-    g->table->nslots = slots;
+    g->table->nplaces = places;
     return 0;
 }
 
-struct guard *guard_new(unsigned slots, int64_t unacked_ms, struct err *err)
+struct guard *guard_new(unsigned places, int64_t unacked_ms, struct err *err)
 {
     struct guard *g = mem_new(sizeof(*g));
 
     g->memfd = g->pipe = g->pidfd = -1;
-    if (make_table(g, slots, unacked_ms > 0 ? unacked_ms : GUARD_UNACKED_MS, err) < 0) {
+    if (make_table(g, places, unacked_ms > 0 ? unacked_ms : GUARD_UNACKED_MS, err) < 0) {
         guard_free(g);
         return NULL;
     }
@@ -149,7 +149,7 @@ void guard_free(struct guard *g)
 {
     if (g == NULL)
         return;
-    for (int64_t i = 0; g->table != NULL && i < g->table->nslots; i++)
+    for (int64_t i = 0; g->table != NULL && i < g->table->nplaces; i++)
         guard_clear(g, (unsigned)i);
     if (g->pid > 0)
         stop(g);
@@ -184,12 +184,12 @@ void guard_alive(struct guard *g, struct boot sent)
         atomic_store(&g->table->acked_us, sent.us);
 }
 
-void guard_set(struct guard *g, unsigned slot, int64_t fence)
+void guard_set(struct guard *g, unsigned place, int64_t fence)
 {
-    struct guard_slot *s = &g->table->slots[slot];
+    struct guard_place *at = &g->table->places[place];
 
-    atomic_store(&s->killed, 0);
-    atomic_store(&s->fence, fence);
+    atomic_store(&at->killed, 0);
+    atomic_store(&at->fence, fence);
 }
 
 bool guard_admits(const struct guard *g)
@@ -197,27 +197,27 @@ bool guard_admits(const struct guard *g)
     return guard_is_up(g) && guard_is_fresh(g, 0);
 }
 
-void guard_set_process(struct guard *g, unsigned slot, pid_t pid)
+void guard_set_process(struct guard *g, unsigned place, pid_t pid)
 {
-    struct guard_slot *s = &g->table->slots[slot];
+    struct guard_place *at = &g->table->places[place];
 
     if (pid > 0)
-        atomic_store(&s->spawned_us, boot_now().us);
-    atomic_store(&s->pid, pid);
+        atomic_store(&at->spawned_us, boot_now().us);
+    atomic_store(&at->pid, pid);
 }
 
-void guard_clear(struct guard *g, unsigned slot)
+void guard_clear(struct guard *g, unsigned place)
 {
-    struct guard_slot *s = &g->table->slots[slot];
+    struct guard_place *at = &g->table->places[place];
 
-    atomic_store(&s->pid, 0);
-    atomic_store(&s->fence, 0);
+    atomic_store(&at->pid, 0);
+    atomic_store(&at->fence, 0);
 }
 
-bool guard_has_killed(const struct guard *g, unsigned slot)
+bool guard_has_killed(const struct guard *g, unsigned place)
 {
-    const struct guard_slot *s = &g->table->slots[slot];
-    int64_t fence = atomic_load(&s->fence);
+    const struct guard_place *at = &g->table->places[place];
+    int64_t fence = atomic_load(&at->fence);
 
-    return fence != 0 && atomic_load(&s->killed) == fence;
+    return fence != 0 && atomic_load(&at->killed) == fence;
 }

@@ -41,7 +41,7 @@ struct guard;
  * Make a table for this many places, but no process yet. unacked_ms: 0 for GUARD_UNACKED_MS; tests
  * use less. NULL: no memory or descriptors.
  */
-struct guard *guard_new(unsigned slots, int64_t unacked_ms, struct err *err);
+struct guard *guard_new(unsigned places, int64_t unacked_ms, struct err *err);
 /* Stop the guard without killing what still runs. Waits for its end, 5 s at most. NULL is fine. */
 void guard_free(struct guard *g);
 
@@ -67,19 +67,19 @@ void guard_log_formatted(struct guard *g, bool is_formatted);
 /* A beat that was sent at this time was acknowledged. Older times are ignored. Main thread. */
 void guard_alive(struct guard *g, struct boot sent);
 
-/* ---- for the thread that starts a job in this slot; a slot is a place of the worker */
+/* ---- for the thread that starts a job in this place of the worker */
 
 /* First of all: store the fence. */
-void guard_set(struct guard *g, unsigned slot, int64_t fence);
+void guard_set(struct guard *g, unsigned place, int64_t fence);
 /* May the process be created? The guard must be up and the beat fresh. After guard_set. */
 bool guard_admits(const struct guard *g);
 /* pid was created and leads its process group. 0: it is about to be waited for. By the pid the
  * guard finds processes that it cannot know by their environment. */
-void guard_set_process(struct guard *g, unsigned slot, pid_t pid);
-/* Nothing runs in this slot any more. */
-void guard_clear(struct guard *g, unsigned slot);
+void guard_set_process(struct guard *g, unsigned place, pid_t pid);
+/* Nothing runs in this place any more. */
+void guard_clear(struct guard *g, unsigned place);
 /* Did the guard kill the job whose fence was set last? */
-bool guard_has_killed(const struct guard *g, unsigned slot);
+bool guard_has_killed(const struct guard *g, unsigned place);
 
 /*
  * Be a guard. main calls this before anything else when it is started with GUARD_ARG. Descriptors

@@ -41,7 +41,7 @@
 struct guarding {
     struct guard_table *table;
     log_format_f *format;
-    int64_t *fences; /* a copy of the slots' fences; 0: none */
+    int64_t *fences; /* a copy of the places' fences; 0: none */
     char reason[80];
     bool is_orphaned; /* the worker is gone; another process waits for its processes */
     bool is_first;    /* first pass of kill_all: only this one logs its kills */
@@ -60,8 +60,8 @@ static struct guard_table *map_table(void)
     t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, GUARD_TABLE_FD, 0);
     if (t == MAP_FAILED)
         return NULL;
-    if (t->magic != GUARD_MAGIC || t->nslots < 0 ||
-        (size_t)t->nslots != (bytes - sizeof(*t)) / sizeof(t->slots[0]))
+    if (t->magic != GUARD_MAGIC || t->nplaces < 0 ||
+        (size_t)t->nplaces != (bytes - sizeof(*t)) / sizeof(t->places[0]))
         return NULL;
     (void)close(GUARD_TABLE_FD);
     return t;
@@ -80,30 +80,30 @@ static void tell(struct guarding *w, pid_t pid, int64_t fence)
 }
 
 /*
- * Is the process with the pid of this slot still the job's? While the worker lives, yes: it clears
+ * Is the process with the pid of this place still the job's? While the worker lives, yes: it clears
  * the pid before it waits for it. After that the pid may have been reused; then the process began
  * later than the job's. start: from pidstat_start; -2: a zombie, whose group may live.
  */
-static bool is_it(const struct guarding *w, const struct guard_slot *s, int64_t start)
+static bool is_it(const struct guarding *w, const struct guard_place *at, int64_t start)
 {
-    int64_t per_s = sysconf(_SC_CLK_TCK), spawned_us = atomic_load(&s->spawned_us);
+    int64_t per_s = sysconf(_SC_CLK_TCK), spawned_us = atomic_load(&at->spawned_us);
 
     if (!w->is_orphaned || start == -2)
         return true;
     return start >= 0 && start / per_s * 1000000 + start % per_s * 1000000 / per_s <= spawned_us;
 }
 
-/* Kill by the pid of the slot, which also finds a process without our environment. */
-static void kill_leader(struct guarding *w, struct guard_slot *s, int64_t fence)
+/* Kill by the pid of the place, which also finds a process without our environment. */
+static void kill_leader(struct guarding *w, struct guard_place *at, int64_t fence)
 {
-    pid_t pid = (pid_t)atomic_load(&s->pid);
+    pid_t pid = (pid_t)atomic_load(&at->pid);
     CLEANUP_CLOSE int pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
     int64_t start;
 
     if (pid <= 0)
         return;
     start = pidstat_start(pid);
-    if (!is_it(w, s, start) || atomic_load(&s->pid) != pid || atomic_load(&s->fence) != fence)
+    if (!is_it(w, at, start) || atomic_load(&at->pid) != pid || atomic_load(&at->fence) != fence)
         return;
     offspring_kill(&(struct offspring){pid, pidfd, fence});
     /* The leader has ended already; only its group was killed. */
@@ -113,8 +113,8 @@ static void kill_leader(struct guarding *w, struct guard_slot *s, int64_t fence)
 
 static bool is_leader(const struct guarding *w, pid_t pid)
 {
-    for (int64_t i = 0; i < w->table->nslots; i++) {
-        if (atomic_load(&w->table->slots[i].pid) == pid)
+    for (int64_t i = 0; i < w->table->nplaces; i++) {
+        if (atomic_load(&w->table->places[i].pid) == pid)
             return true;
     }
     return false;
@@ -136,8 +136,8 @@ static bool read_fences(struct guarding *w)
 {
     bool has_any = false;
 
-    for (int64_t i = 0; i < w->table->nslots; i++) {
-        w->fences[i] = atomic_load(&w->table->slots[i].fence);
+    for (int64_t i = 0; i < w->table->nplaces; i++) {
+        w->fences[i] = atomic_load(&w->table->places[i].fence);
         has_any = has_any || w->fences[i] != 0;
     }
     return has_any;
@@ -146,7 +146,7 @@ static bool read_fences(struct guarding *w)
 /* Kill the processes of all fences. Returns how many were alive. */
 static size_t kill_all(struct guarding *w)
 {
-    size_t n = (size_t)w->table->nslots;
+    size_t n = (size_t)w->table->nplaces;
     const struct offspring_query whom = {
         .worker = w->table->worker, .fences = w->fences, .nfences = n};
 
@@ -155,11 +155,11 @@ static size_t kill_all(struct guarding *w)
     /* Write `killed` before the kill: the worker may see the end at once. */
     for (size_t i = 0; i < n; i++) {
         if (w->fences[i] != 0)
-            atomic_store(&w->table->slots[i].killed, w->fences[i]);
+            atomic_store(&w->table->places[i].killed, w->fences[i]);
     }
     for (size_t i = 0; i < n; i++) {
         if (w->fences[i] != 0)
-            kill_leader(w, &w->table->slots[i], w->fences[i]);
+            kill_leader(w, &w->table->places[i], w->fences[i]);
     }
     /* Repeat until nothing is found: a process may have forked during the pass. */
     for (int pass = 0; pass < PASSES_MAX; pass++) {
@@ -247,7 +247,7 @@ int guard_main(log_format_f *format)
         log_err("event=guard reason=\"no timer: %s\"", strerrordesc_np(errno));
         return EX_OSERR;
     }
-    w.fences = mem_new(((size_t)w.table->nslots + 1) * sizeof(*w.fences));
+    w.fences = mem_new(((size_t)w.table->nplaces + 1) * sizeof(*w.fences));
     (void)snprintf(w.reason, sizeof(w.reason), "no beat was acknowledged for %lld ms",
                    (long long)(w.table->unacked_us / 1000));
     while (!wait_until(timer, decide(&w)))

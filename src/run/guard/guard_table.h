@@ -16,7 +16,7 @@
 #define GUARD_TABLE_FD 3
 
 /* The guard writes `killed`, the worker everything else. */
-struct guard_slot {
+struct guard_place {
     _Atomic int64_t fence;      /* 0: no job with a lock runs here */
     _Atomic int64_t killed;     /* fence of the job that the guard killed last; 0: none */
     _Atomic int64_t spawned_us; /* the process `pid` began before this time */
@@ -27,10 +27,10 @@ struct guard_table {
     int64_t magic;
     char worker[ORIGIN_WORKER]; /* the WORKER in the origin of its processes (origin.h) */
     int64_t unacked_us;
-    int64_t nslots;
+    int64_t nplaces;
     _Atomic int64_t acked_us; /* when the last acknowledged beat was sent; 0: never */
     atomic_bool is_formatted; /* log in the format that guard_main was given */
-    struct guard_slot slots[];
+    struct guard_place places[];
 };
 
 #endif

@@ -357,7 +357,7 @@ static int set_limits(int dir, const struct cgroup_limits *l, const char **ret_w
     (void)snprintf(cpu, sizeof(cpu), "%" PRId64 " %d", l->cpu * (PERIOD_US / 100), PERIOD_US);
     (void)snprintf(pids, sizeof(pids), "%" PRId64, l->pids);
     /* Without swap there is no file memory.swap.max. memory.oom.group: out of memory kills all
-     * processes of the group, not one. */
+     * processes of the cgroup, not one. */
     if (set(dir, "memory.swap.max", l->memory > 0, "0", ret_what) < 0 && errno != ENOENT)
         return -1;
     if (set(dir, "memory.max", l->memory > 0, memory, ret_what) < 0 ||

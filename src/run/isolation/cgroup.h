@@ -21,7 +21,7 @@
 
 /* 0: no limit. */
 struct cgroup_limits {
-    int64_t memory; /* bytes; the group may not swap */
+    int64_t memory; /* bytes; the cgroup may not swap */
     int64_t cpu;    /* per cent of one processor */
     int64_t pids;   /* processes and threads */
 };

@@ -104,9 +104,10 @@ static void add_groups(struct arg_list *a, const struct isolation *i)
 
 static void add_settings(struct arg_list *a, const struct isolation *i)
 {
-    if (cgroup_has(&i->group))
-        add(a, mem_printf("cgroup=%lld:%lld:%lld:%s", (long long)i->group.memory,
-                          (long long)i->group.cpu, (long long)i->group.pids, i->cgroup));
+    if (cgroup_has(&i->cgroup_limits))
+        add(a, mem_printf("cgroup=%lld:%lld:%lld:%s", (long long)i->cgroup_limits.memory,
+                          (long long)i->cgroup_limits.cpu, (long long)i->cgroup_limits.pids,
+                          i->cgroup_base));
     if (i->private_tmp)
         add(a, mem_strdup("tmp=1"));
     for (size_t k = 0; k < i->nlimits; k++)

@@ -39,8 +39,8 @@ struct isolation {
     struct isolation_limit limits[ISOLATION_LIMITS_MAX];
     size_t nlimits;
     bool no_new_privileges, private_tmp;
-    struct cgroup_limits group; /* limits of the handler with all that it starts */
-    char cgroup[CGROUP_PATH];   /* the base, if group has a limit (run/isolation/cgroup.h) */
+    struct cgroup_limits cgroup_limits; /* of the handler with all that it starts */
+    char cgroup_base[CGROUP_PATH];      /* if there is a limit (run/isolation/cgroup.h) */
 };
 
 /* 0: this process has the rights for these settings. -1: err says what is missing (code CONFIG),

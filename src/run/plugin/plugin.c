@@ -171,12 +171,12 @@ static bool may_start(const struct plugin_order *o, struct plugin_run *r)
     }
     if (o->guard == NULL)
         return true;
-    guard_set(o->guard, o->guard_slot, o->job.fence);
+    guard_set(o->guard, o->guard_place, o->job.fence);
     if (guard_admits(o->guard)) {
-        guard_set_process(o->guard, o->guard_slot, getpid());
+        guard_set_process(o->guard, o->guard_place, getpid());
         return true;
     }
-    guard_clear(o->guard, o->guard_slot);
+    guard_clear(o->guard, o->guard_place);
     refuse(r->ret, "it holds a lock, and no beat was acknowledged lately");
     return false;
 }
@@ -234,7 +234,7 @@ void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
         ret->duration_us = mono_until_us(ret->started, mono_now());
         learn(order->plugin, ret->duration_us);
         if (order->guard != NULL)
-            guard_clear(order->guard, order->guard_slot);
+            guard_clear(order->guard, order->guard_place);
         tell_left_out(&r);
     }
     exec_slot_disarm(slot);

@@ -31,7 +31,7 @@ struct plugin_order {
     /* Set if the job holds a lock: the guard is told before the start, and would kill the whole
      * worker. NULL: no lock. */
     struct guard *guard;
-    unsigned guard_slot;
+    unsigned guard_place;
 };
 
 /* Run one job on a pool thread. As exec_run, but hooks must not be NULL. */

@@ -25,17 +25,17 @@
 #endif
 
 #define ROUSING_MAX 2 /* threads that are roused at the same time; each rouses the next */
-#define READY 16  /* slots and threads that are created at the start, if there are so many slots */
-#define LONG_MS 1 /* quick work that waits longer is not quick: rouse one more thread */
+#define READY 16      /* so many places and threads, if there are so many, are made at the start */
+#define LONG_MS 1     /* quick work that waits longer is not quick: rouse one more thread */
 
-struct pool_slot {
+struct pool_place {
     struct pool_work work; /* first */
     struct pool *pool;
     unsigned index;
     struct exec_slot *exec; /* created at the start, or with the first order */
     struct pool_order order;
     struct run_report report;
-    bool busy;       /* main thread only: from pool_start until done has returned */
+    bool busy;       /* main thread only: from pool_start until `ended` has returned */
     uint64_t serial; /* of the order */
 };
 
@@ -50,8 +50,8 @@ struct pool_thread {
 struct pool {
     struct mailbox *box;
     struct pool_events events;
-    unsigned nslots;
-    struct pool_slot *slots;
+    unsigned nplaces;
+    struct pool_place *places;
     struct loop_hook *hand_over;
     struct loop_timer *check;
     struct pool_work *new_first, **new_end; /* started in this iteration of the loop */
@@ -68,26 +68,26 @@ struct pool {
 
 struct pool_progress {
     struct pool_work work; /* first */
-    unsigned slot;
+    unsigned place;
     uint64_t serial;
     char *text;
 };
 
 /* ---- reports, on the main thread */
 
-static void on_done(struct pool *pool, struct pool_slot *s)
+static void on_ended(struct pool *pool, struct pool_place *at)
 {
-    pool->events.done(pool->events.arg, s->index, &s->report);
-    run_report_done(&s->report);
-    if (s->order.free != NULL)
-        s->order.free(s->order.arg);
-    s->busy = false;
+    pool->events.ended(pool->events.arg, at->index, &at->report);
+    run_report_done(&at->report);
+    if (at->order.free != NULL)
+        at->order.free(at->order.arg);
+    at->busy = false;
 }
 
 static void on_told(const struct pool *pool, struct pool_progress *p)
 {
     if (pool->events.progress != NULL)
-        pool->events.progress(pool->events.arg, p->slot, p->serial, p->text);
+        pool->events.progress(pool->events.arg, p->place, p->serial, p->text);
     free(p->text);
     free(p);
 }
@@ -98,8 +98,8 @@ static void on_mail(void *arg, struct mail *mail)
     struct pool_task *task = (struct pool_task *)mail;
 
     switch (w->kind) {
-    case POOL_SLOT:
-        on_done(arg, (struct pool_slot *)mail);
+    case POOL_PLACE:
+        on_ended(arg, (struct pool_place *)mail);
         break;
     case POOL_PROGRESS:
         on_told(arg, (struct pool_progress *)mail);
@@ -122,35 +122,35 @@ static void on_rest(void *arg)
 
 static void on_progress(void *arg, const char *text, size_t n)
 {
-    const struct pool_slot *s = arg;
+    const struct pool_place *at = arg;
     struct pool_progress *p = mem_new(sizeof(*p));
 
     p->work.kind = POOL_PROGRESS;
-    p->slot = s->index;
-    p->serial = s->serial;
+    p->place = at->index;
+    p->serial = at->serial;
     p->text = mem_dup(text, n);
-    mailbox_post(s->pool->box, &p->work.mail);
+    mailbox_post(at->pool->box, &p->work.mail);
 }
 
-static void run_slot(struct pool_slot *s)
+static void run_place(struct pool_place *at)
 {
-    const struct exec_hooks hooks = {NULL, NULL, on_progress, s};
+    const struct exec_hooks hooks = {NULL, NULL, on_progress, at};
 
-    if (s->exec == NULL) {
-        s->report.end = RUN_HOST_ILL;
-        (void)snprintf(s->report.text, sizeof(s->report.text),
+    if (at->exec == NULL) {
+        at->report.end = RUN_HOST_ILL;
+        (void)snprintf(at->report.text, sizeof(at->report.text),
                        "cannot start: no descriptor is left");
-    } else if (s->order.plugin != NULL) {
-        plugin_run(s->order.plugin, s->exec, &hooks, &s->report);
+    } else if (at->order.plugin != NULL) {
+        plugin_run(at->order.plugin, at->exec, &hooks, &at->report);
     } else {
-        exec_run(s->order.exec, s->exec, &hooks, &s->report);
+        exec_run(at->order.exec, at->exec, &hooks, &at->report);
     }
 }
 
 static void run(struct pool *pool, struct pool_work *w)
 {
-    if (w->kind == POOL_SLOT)
-        run_slot((struct pool_slot *)w);
+    if (w->kind == POOL_PLACE)
+        run_place((struct pool_place *)w);
     else
         ((struct pool_task *)w)->run((struct pool_task *)w);
     mailbox_post(pool->box, &w->mail);
@@ -252,7 +252,7 @@ static struct pool_thread *one_more(struct pool *pool)
         return NULL;
     if (pool->idle != NULL)
         return take_idle(pool);
-    if (pool->nthreads < pool->nslots + (pool->first->kind == POOL_TASK)) {
+    if (pool->nthreads < pool->nplaces + (pool->first->kind == POOL_TASK)) {
         e = add_thread(pool);
         if (e != 0)
             log_warn("event=pool threads=%u reason=\"cannot make another thread: %s\"",
@@ -319,32 +319,32 @@ static void submit(struct pool *pool, struct pool_work *w, bool is_quick)
 
 /* ---- create and free */
 
-static void init(struct pool *pool, unsigned nslots)
+static void init(struct pool *pool, unsigned nplaces)
 {
-    pool->nslots = nslots;
-    pool->slots = mem_new(nslots * sizeof(*pool->slots));
-    pool->threads = mem_new((nslots + 1) * sizeof(*pool->threads));
+    pool->nplaces = nplaces;
+    pool->places = mem_new(nplaces * sizeof(*pool->places));
+    pool->threads = mem_new((nplaces + 1) * sizeof(*pool->threads));
     pool->end = &pool->first;
     pool->new_end = &pool->new_first;
     (void)pthread_mutex_init(&pool->mu, NULL);
-    for (unsigned i = 0; i < nslots; i++) {
-        pool->slots[i].work.kind = POOL_SLOT;
-        pool->slots[i].pool = pool;
-        pool->slots[i].index = i;
+    for (unsigned i = 0; i < nplaces; i++) {
+        pool->places[i].work.kind = POOL_PLACE;
+        pool->places[i].pool = pool;
+        pool->places[i].index = i;
     }
-    for (unsigned i = 0; i <= nslots; i++)
+    for (unsigned i = 0; i <= nplaces; i++)
         (void)pthread_cond_init(&pool->threads[i].rouse, NULL);
 }
 
-/* Create the first n slots and threads. A daemon that cannot have these has to fail at once. */
+/* Create the first n places and threads. A daemon that cannot have these has to fail at once. */
 static int make_ready(struct pool *pool, unsigned n, struct err *err)
 {
     int e = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        pool->slots[i].exec = exec_slot_new();
-        if (pool->slots[i].exec == NULL)
-            return err_sys(err, errno, "cannot make pool slot %u", i);
+        pool->places[i].exec = exec_slot_new();
+        if (pool->places[i].exec == NULL)
+            return err_sys(err, errno, "cannot make place %u of the pool", i);
     }
     (void)pthread_mutex_lock(&pool->mu);
     while (e == 0 && pool->nthreads < n)
@@ -355,12 +355,12 @@ static int make_ready(struct pool *pool, unsigned n, struct err *err)
     return 0;
 }
 
-struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
+struct pool *pool_new(struct loop *loop, unsigned nplaces, const struct pool_events *events,
                       struct err *err)
 {
     struct pool *pool = mem_new(sizeof(*pool));
 
-    init(pool, nslots);
+    init(pool, nplaces);
     pool->events = *events;
     pool->box = mailbox_new(loop, on_mail, on_rest, pool);
     if (pool->box == NULL) {
@@ -369,7 +369,7 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_even
     }
     pool->hand_over = loop_hook_new(loop, LOOP_HOOK_GATHERED, hand_over, pool);
     pool->check = loop_timer_new(loop, on_check, pool);
-    if (make_ready(pool, nslots < READY ? nslots : READY, err) == 0)
+    if (make_ready(pool, nplaces < READY ? nplaces : READY, err) == 0)
         return pool;
 fail:
     pool_free(pool);
@@ -399,50 +399,50 @@ void pool_free(struct pool *pool)
     loop_hook_free(pool->hand_over);
     loop_timer_free(pool->check);
     mailbox_free(pool->box);
-    for (unsigned i = 0; i < pool->nslots; i++) {
-        assert(!pool->slots[i].busy);
-        exec_slot_free(pool->slots[i].exec);
+    for (unsigned i = 0; i < pool->nplaces; i++) {
+        assert(!pool->places[i].busy);
+        exec_slot_free(pool->places[i].exec);
     }
-    for (unsigned i = 0; i <= pool->nslots; i++)
+    for (unsigned i = 0; i <= pool->nplaces; i++)
         (void)pthread_cond_destroy(&pool->threads[i].rouse);
     (void)pthread_mutex_destroy(&pool->mu);
     free(pool->threads);
-    free(pool->slots);
+    free(pool->places);
     free(pool);
 }
 
 /* ---- orders */
 
-uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *order)
+uint64_t pool_start(struct pool *pool, unsigned place, const struct pool_order *order)
 {
-    struct pool_slot *s = &pool->slots[slot];
+    struct pool_place *at = &pool->places[place];
 
-    assert(slot < pool->nslots && !s->busy);
-    if (s->exec == NULL)
-        s->exec = exec_slot_new();
-    s->serial = s->exec != NULL ? exec_slot_arm(s->exec) : 0;
-    s->busy = true;
-    s->order = *order;
-    run_report_init(&s->report);
-    submit(pool, &s->work, order->plugin != NULL && plugin_is_quick(order->plugin->plugin));
-    return s->serial;
+    assert(place < pool->nplaces && !at->busy);
+    if (at->exec == NULL)
+        at->exec = exec_slot_new();
+    at->serial = at->exec != NULL ? exec_slot_arm(at->exec) : 0;
+    at->busy = true;
+    at->order = *order;
+    run_report_init(&at->report);
+    submit(pool, &at->work, order->plugin != NULL && plugin_is_quick(order->plugin->plugin));
+    return at->serial;
 }
 
-void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what)
+void pool_control(struct pool *pool, unsigned place, uint64_t serial, enum exec_control what)
 {
-    if (pool->slots[slot].exec != NULL)
-        exec_slot_control(pool->slots[slot].exec, serial, what);
+    if (pool->places[place].exec != NULL)
+        exec_slot_control(pool->places[place].exec, serial, what);
 }
 
 /* Only for jobs: tasks have no time limit, and are short. */
-static int64_t overdue_ms(const struct pool_slot *s, struct mono now)
+static int64_t overdue_ms(const struct pool_place *at, struct mono now)
 {
-    const struct exec_order *e = s->order.exec;
-    struct stall_job job = {.timeout_ms = s->order.plugin != NULL ? s->order.plugin->timeout_ms
-                                                                  : e->timeout_ms,
-                            .kill_grace_ms = s->order.plugin != NULL ? 0 : e->kill_grace_ms};
+    const struct exec_order *e = at->order.exec;
+    struct stall_job job = {.timeout_ms = at->order.plugin != NULL ? at->order.plugin->timeout_ms
+                                                                   : e->timeout_ms,
+                            .kill_grace_ms = at->order.plugin != NULL ? 0 : e->kill_grace_ms};
 
-    exec_slot_heard(s->exec, &job.taken, &job.said);
+    exec_slot_heard(at->exec, &job.taken, &job.said);
     return stall_overdue_ms(&job, now);
 }
 
@@ -452,16 +452,17 @@ bool pool_is_well(struct pool *pool, struct mono now, char *why, size_t size)
     uint64_t taken;
     int64_t ms;
 
-    for (unsigned i = 0; i < pool->nslots; i++) {
-        const struct pool_slot *s = &pool->slots[i];
+    for (unsigned i = 0; i < pool->nplaces; i++) {
+        const struct pool_place *at = &pool->places[i];
 
-        if (!s->busy || s->exec == NULL || (ms = overdue_ms(s, now)) <= 0)
+        if (!at->busy || at->exec == NULL || (ms = overdue_ms(at, now)) <= 0)
             continue;
         (void)snprintf(why, size,
                        "job %s of queue %s should have ended %lld s ago, and its thread "
                        "says nothing",
-                       s->order.plugin != NULL ? s->order.plugin->job.id : s->order.exec->id,
-                       s->order.plugin != NULL ? s->order.plugin->job.queue : s->order.exec->queue,
+                       at->order.plugin != NULL ? at->order.plugin->job.id : at->order.exec->id,
+                       at->order.plugin != NULL ? at->order.plugin->job.queue
+                                                : at->order.exec->queue,
                        (long long)((ms + STALL_MARGIN_MS) / 1000));
         return false;
     }

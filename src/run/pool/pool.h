@@ -1,13 +1,13 @@
 /*
- * The pool: threads for work that blocks. The main thread gives an order to a free slot and later
- * gets the report through the mailbox on its loop; nothing else is shared. A slot takes one
+ * The pool: threads for work that blocks. The main thread gives an order to a free place and later
+ * gets the report through the mailbox on its loop; nothing else is shared. A place takes one
  * order at a time.
  *
  * Up to sixteen threads are created at the start. More are created when work waits and no thread is
- * idle: at most one for each slot, and one more for tasks. What one iteration of the loop starts is
- * handed over together at its end. Work is taken in order. The thread that became idle last takes
- * it, and rouses the next thread if work is left. Quick work rouses no thread while one is awake,
- * unless it has waited for a millisecond.
+ * idle: at most one for each place, and one more for tasks. What one iteration of the loop starts
+ * is handed over together at its end. Work is taken in order. The thread that became idle last
+ * takes it, and rouses the next thread if work is left. Quick work rouses no thread while one is
+ * awake, unless it has waited for a millisecond.
  *
  * Thread stacks are small (256 KiB), and the threads block all signals.
  */
@@ -26,16 +26,16 @@
 
 struct pool;
 
-/* Called on the main thread, from the loop; all but done may be NULL. done may only read the
- * result; the slot is free when done has returned. */
+/* Called on the main thread, from the loop; all but ended may be NULL. ended may only read the
+ * report; the place is free when it has returned. */
 struct pool_events {
-    void (*done)(void *arg, unsigned slot, const struct run_report *report);
-    void (*progress)(void *arg, unsigned slot, uint64_t serial, const char *text);
+    void (*ended)(void *arg, unsigned place, const struct run_report *report);
+    void (*progress)(void *arg, unsigned place, uint64_t serial, const char *text);
     void (*rest)(void *arg); /* after the last of all events that came at the same time */
     void *arg;
 };
 
-/* Either exec or plugin. The caller owns them until done has returned; then free(arg) is called,
+/* Either exec or plugin. The caller owns them until `ended` has returned; then free(arg) is called,
  * unless free is NULL. */
 struct pool_order {
     const struct exec_order *exec;
@@ -45,15 +45,15 @@ struct pool_order {
 };
 
 /* NULL with err: no thread, descriptor or memory. */
-struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
+struct pool *pool_new(struct loop *loop, unsigned nplaces, const struct pool_events *events,
                       struct err *err);
-/* All slots must be free. Waits for the tasks under way and calls their done. NULL is fine. */
+/* All places must be free. Waits for the tasks under way and calls their done. NULL is fine. */
 void pool_free(struct pool *pool);
 
-/* Start an order on a free slot (0 … nslots-1). Returns the serial for pool_control. */
-uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *order);
+/* Start an order on a free place (0 … nplaces-1). Returns the serial for pool_control. */
+uint64_t pool_start(struct pool *pool, unsigned place, const struct pool_order *order);
 /* Ask the job of this serial to end (exec.h). Does nothing if it has ended. */
-void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what);
+void pool_control(struct pool *pool, unsigned place, uint64_t serial, enum exec_control what);
 
 /*
  * Does the pool still work (run/pool/stall.h)? Call it about once a second. False: why has the
@@ -67,7 +67,7 @@ struct pool_task {
         struct mail mail; /* first */
         struct pool_work *next;
         bool is_quick; /* not worth rousing a thread for, while another one is awake */
-        enum { POOL_SLOT, POOL_TASK, POOL_PROGRESS } kind;
+        enum { POOL_PLACE, POOL_TASK, POOL_PROGRESS } kind;
     } work;                               /* private to the pool */
     void (*run)(struct pool_task *task);  /* on a thread of the pool */
     void (*done)(struct pool_task *task); /* then on the main thread; may free the task */

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "run/stream/stream_proc.h"
 
-/* A job that no process could take; stream_flush calls `done` for it. */
+/* A job that no process could take; stream_flush calls `ended` for it. */
 struct orphan {
     struct orphan *next;
     unsigned place;
@@ -116,11 +116,11 @@ static void on_ready(void *arg, struct stream_proc *p)
     }
 }
 
-static void on_done(void *arg, unsigned place, const struct run_report *report)
+static void on_ended(void *arg, unsigned place, const struct run_report *report)
 {
     struct stream *s = arg;
 
-    s->events.done(s->events.arg, place, report);
+    s->events.ended(s->events.arg, place, report);
 }
 
 static void on_progress(void *arg, unsigned place, const char *text)
@@ -210,9 +210,9 @@ int64_t stream_start(struct stream *s, const struct stream_job *job)
 
     if (p == NULL)
         return orphan(s, job->place, "not started: no process can take it");
-    /* The fence must be in the guard's table before the check: see run/guard/guard.h. */
+    /* The number must be in the guard's table before the check: see run/guard/guard.h. */
     if (job->guard != NULL) {
-        guard_set(job->guard, job->place, stream_proc_fence(p));
+        guard_set(job->guard, job->place, stream_proc_number(p));
         if (!guard_admits(job->guard)) {
             guard_clear(job->guard, job->place);
             return orphan(s, job->place,
@@ -220,7 +220,7 @@ int64_t stream_start(struct stream *s, const struct stream_job *job)
         }
     }
     stream_proc_start(p, job);
-    return stream_proc_fence(p);
+    return stream_proc_number(p);
 }
 
 static void tell_orphans(struct stream *s)
@@ -233,7 +233,7 @@ static void tell_orphans(struct stream *s)
         run_report_init(&ret);
         ret.end = RUN_STOPPED;
         text_copy(ret.text, sizeof(ret.text), o->why);
-        s->events.done(s->events.arg, o->place, &ret);
+        s->events.ended(s->events.arg, o->place, &ret);
         free(o);
     }
     s->events.rest(s->events.arg);
@@ -284,8 +284,8 @@ struct stream *stream_new(struct loop *loop, struct pool *pool, const struct str
     s->conf.envp = mem_dup_list(conf->envp, 0, NULL);
     s->events = *events;
     s->capacity = UINT_MAX;
-    s->proc_events =
-        (struct stream_proc_events){on_ready, on_done, on_progress, on_rest, on_ending, on_gone, s};
+    s->proc_events = (struct stream_proc_events){
+        on_ready, on_ended, on_progress, on_rest, on_ending, on_gone, s};
     s->retry = loop_timer_new(loop, on_retry, s);
     make_up(s);
     return s;

@@ -22,7 +22,7 @@
 struct stream_conf {
     const char *queue;
     char *const *argv; /* argv[0]: absolute path */
-    char *const *envp; /* without LATER_WORKER, which each process gets with its own fence */
+    char *const *envp; /* without LATER_WORKER, which each process gets with its own number */
     unsigned processes;
     unsigned places; /* most jobs that may ever run at once: bounds `inflight` */
     int64_t kill_grace_ms, start_timeout_ms;
@@ -31,7 +31,7 @@ struct stream_conf {
     int64_t recycle_age_ms;               /* INT64_MAX: never */
 };
 
-/* A job. Its texts and payload are copied; only guard must stay valid until `done`. */
+/* A job. Its texts and payload are copied; only guard must stay valid until `ended`. */
 struct stream_job {
     const char *id;
     unsigned place;     /* the job's place in the worker; names the job here */
@@ -45,7 +45,7 @@ struct stream_job {
 
 struct stream_events {
     /* The job has ended. The place is free when this has returned. */
-    void (*done)(void *arg, unsigned place, const struct run_report *report);
+    void (*ended)(void *arg, unsigned place, const struct run_report *report);
     void (*progress)(void *arg, unsigned place, const char *text);
     void (*rest)(void *arg);     /* after the last of all events that came at the same time */
     void (*capacity)(void *arg); /* stream_capacity has changed */
@@ -74,12 +74,12 @@ const char *stream_defect(const struct stream *s);
 bool stream_equal(const struct stream *s, const struct stream_conf *conf);
 
 /*
- * Give the job to a process. Returns that process' fence, or 0 when no process can take the job
- * (one may have died since the claim, or the guard does not admit it): then stream_flush ends it as
- * STOPPED. `done` never comes from inside.
+ * Give the job to a process. Returns the number that stands for a fence in that process' origin, or
+ * 0 when no process can take the job (one may have died since the claim, or the guard does not
+ * admit it): then stream_flush ends it as STOPPED. `ended` never comes from inside.
  */
 int64_t stream_start(struct stream *s, const struct stream_job *job);
-/* Write the jobs that were started to the processes, and call `done` for those that no process
+/* Write the jobs that were started to the processes, and call `ended` for those that no process
  * could take. Call it after a group of stream_start calls. */
 void stream_flush(struct stream *s);
 /* End the job in this place, if there is one (exec.h). */

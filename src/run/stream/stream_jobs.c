@@ -77,7 +77,7 @@ static void take_add(struct stream_proc *p, struct stream_item *it, const struct
 
 /* ---- ends */
 
-/* End the job. Its item and its place are free before `done` is called. */
+/* End the job. Its item and its place are free before `ended` is called. */
 static void finish(struct stream_proc *p, struct stream_item *it, struct run_report *ret)
 {
     unsigned place = it->place;
@@ -90,7 +90,7 @@ static void finish(struct stream_proc *p, struct stream_item *it, struct run_rep
     stop_adding(p, it);
     children_done(&it->children);
     free(it);
-    p->events->done(p->events->arg, place, ret);
+    p->events->ended(p->events->arg, place, ret);
     run_report_done(ret);
 }
 
@@ -271,7 +271,7 @@ void stream_proc_start(struct stream_proc *p, const struct stream_job *job)
     p->last = it;
     p->running++;
     if (it->guard != NULL) {
-        guard_set(it->guard, it->place, p->fence);
+        guard_set(it->guard, it->place, p->number);
         guard_set_process(it->guard, it->place, p->process.pid);
     }
     stream_proc_put(p, job->header, job->header_len);

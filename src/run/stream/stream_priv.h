@@ -45,7 +45,7 @@ struct stream_proc {
     bool is_in_breach;          /* it broke the protocol: its jobs have failed */
     char why[256];              /* why we ended it */
     char met[96];               /* which limit of its cgroup it met, or "" */
-    int64_t fence;
+    int64_t number;             /* stands for a fence in its origin */
     struct exec_pipes pipes;
     struct spawned process;
     struct err err; /* of the launch */

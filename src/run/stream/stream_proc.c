@@ -296,10 +296,10 @@ static void end_all(struct pool_task *task)
 {
     const struct stream_proc *p = (const struct stream_proc *)task;
 
-    if (!offspring_end_one(p->fence, mono_add_ms(mono_now(), END_WAIT_MS)))
+    if (!offspring_end_one(p->number, mono_add_ms(mono_now(), END_WAIT_MS)))
         log_warn("event=left-running queue=%s fence=%lld reason=\"killed, but not dead after %d s: "
                  "the gates of its jobs go on all the same\"",
-                 p->conf->queue, (long long)p->fence, END_WAIT_MS / 1000);
+                 p->conf->queue, (long long)p->number, END_WAIT_MS / 1000);
 }
 
 /* If we or the guard ended it, its jobs end only when all that it started has ended. The leader
@@ -403,7 +403,7 @@ static void on_timer(void *arg)
 static void launch(struct pool_task *task)
 {
     struct stream_proc *p = (struct stream_proc *)task;
-    CLEANUP_FREE char *origin = origin_env(p->fence, "");
+    CLEANUP_FREE char *origin = origin_env(p->number, "");
     CLEANUP_FREE char **envp = NULL;
     struct spawn_fds fds;
     size_t n = 0;
@@ -457,7 +457,7 @@ static void on_launched(struct pool_task *task)
 
 /* Stands for a fence in the origin of the process: a number that no fence reaches (they stay below
  * 2^52) and that no other process has. */
-static int64_t make_fence(void)
+static int64_t make_number(void)
 {
     uint64_t random = 0;
 
@@ -477,7 +477,7 @@ struct stream_proc *stream_proc_new(struct loop *loop, struct pool *pool,
     p->pool = pool;
     p->conf = conf;
     p->events = events;
-    p->fence = make_fence();
+    p->number = make_number();
     p->process.pidfd = -1;
     p->armed = p->deadline = MONO_NEVER;
     p->timer = loop_timer_new(loop, on_timer, p);
@@ -540,9 +540,9 @@ pid_t stream_proc_pid(const struct stream_proc *p)
     return p->process.pid;
 }
 
-int64_t stream_proc_fence(const struct stream_proc *p)
+int64_t stream_proc_number(const struct stream_proc *p)
 {
-    return p->fence;
+    return p->number;
 }
 
 bool stream_proc_is_worn(struct stream_proc *p)

@@ -26,7 +26,7 @@ struct stream_proc;
 struct stream_proc_events {
     /* It has greeted and takes jobs. */
     void (*ready)(void *arg, struct stream_proc *p);
-    void (*done)(void *arg, unsigned place, const struct run_report *report);
+    void (*ended)(void *arg, unsigned place, const struct run_report *report);
     void (*progress)(void *arg, unsigned place, const char *text);
     /* After the last of all events that came at the same time. */
     void (*rest)(void *arg, struct stream_proc *p);
@@ -53,8 +53,8 @@ bool stream_proc_is_kept(const struct stream_proc *p);
 bool stream_proc_is_retired(const struct stream_proc *p);
 /* Has it answered no job, and did it end by itself or by an error of its own? */
 bool stream_proc_has_failed(const struct stream_proc *p);
-pid_t stream_proc_pid(const struct stream_proc *p);     /* 0 before the process exists */
-int64_t stream_proc_fence(const struct stream_proc *p); /* its fence, in its LATER_WORKER */
+pid_t stream_proc_pid(const struct stream_proc *p);      /* 0 before the process exists */
+int64_t stream_proc_number(const struct stream_proc *p); /* instead of a fence, in its origin */
 /* Is it older or larger, or has it served more jobs, than the configuration allows? */
 bool stream_proc_is_worn(struct stream_proc *p);
 

@@ -16,7 +16,7 @@ struct run {
     struct pool *pool; /* NULL: an orphan */
     const struct worker *worker;
     size_t folder;
-    unsigned slot;
+    unsigned place;
     uint64_t serial;
     char id[JOB_ID_LEN + 1];
     int64_t fence, grace_us;
@@ -36,7 +36,7 @@ struct place {
 struct pool {
     struct worker *worker;
     struct pool_events events;
-    unsigned nslots;
+    unsigned nplaces;
     uint64_t serial;
     struct place *places;
 };
@@ -44,7 +44,7 @@ struct pool {
 /* The end of a run, under way to the main thread. */
 struct told_end {
     struct pool *pool;
-    unsigned slot;
+    unsigned place;
     struct run_report report;
 };
 
@@ -70,12 +70,12 @@ static void unlink_run(struct run *r)
 static void on_mail(void *arg)
 {
     struct told_end m = *(struct told_end *)arg;
-    struct place p = m.pool->places[m.slot];
+    struct place p = m.pool->places[m.place];
 
     free(arg);
     worker_did(m.pool->worker);
-    m.pool->places[m.slot] = (struct place){NULL, NULL, NULL};
-    m.pool->events.done(m.pool->events.arg, m.slot, &m.report);
+    m.pool->places[m.place] = (struct place){NULL, NULL, NULL};
+    m.pool->events.ended(m.pool->events.arg, m.place, &m.report);
     buf_done(&m.report.result);
     children_done(&m.report.children);
     m.pool->events.rest(m.pool->events.arg);
@@ -136,7 +136,7 @@ static void on_end(void *arg)
     if (r->pool != NULL) {
         m = mem_new(sizeof(*m));
         m->pool = r->pool;
-        m->slot = r->slot;
+        m->place = r->place;
         m->report.end = r->how;
         m->report.code = r->code;
         m->report.retry_in_ms =
@@ -147,7 +147,7 @@ static void on_end(void *arg)
             buf_puts(&m->report.result, "result");
         if (plan->children > 0)
             add_children(r, &m->report.children);
-        r->pool->places[r->slot].run = NULL;
+        r->pool->places[r->place].run = NULL;
         (void)world_in(random_between(5, 300), &r->pool->worker->owner, on_mail, m, told_end_free);
     }
     unlink_run(r);
@@ -195,9 +195,9 @@ static void on_timeout(void *arg)
     tell(r, RUN_TIMED_OUT);
 }
 
-void pool_control(struct pool *pool, unsigned slot, uint64_t serial, enum exec_control what)
+void pool_control(struct pool *pool, unsigned place, uint64_t serial, enum exec_control what)
 {
-    struct run *r = pool->places[slot].run;
+    struct run *r = pool->places[place].run;
 
     if (r == NULL || r->serial != serial)
         return;
@@ -257,21 +257,21 @@ static void on_progress(void *arg)
 {
     struct pool *pool = arg;
 
-    for (unsigned i = 0; i < pool->nslots; i++) {
+    for (unsigned i = 0; i < pool->nplaces; i++) {
         if (pool->places[i].run != NULL)
             pool->events.progress(pool->events.arg, i, pool->places[i].run->serial, "half");
     }
 }
 
-uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *what)
+uint64_t pool_start(struct pool *pool, unsigned place, const struct pool_order *what)
 {
     const struct exec_order *order = what->exec;
     struct run *r = mem_new(sizeof(*r));
 
     worker_did(pool->worker);
-    if (slot >= pool->nslots || pool->places[slot].free_arg != NULL)
+    if (place >= pool->nplaces || pool->places[place].free_arg != NULL)
         world_break("places", "%s starts %s in place %u, which is taken", pool->worker->owner.name,
-                    order->id, slot);
+                    order->id, place);
     for (const struct run *o = runs; o != NULL; o = o->next) {
         if (o->pool == pool && strcmp(o->id, order->id) == 0)
             world_break("I2-two-runs", "%s starts %s while its former run still ends there",
@@ -282,14 +282,14 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *w
                       .worker = pool->worker,
                       .has_lock = order->guard != NULL,
                       .folder = pool->worker->folder,
-                      .slot = slot,
+                      .place = place,
                       .serial = ++pool->serial,
                       .fence = number_of(order, "LATER_FENCE"),
                       .grace_us = order->kill_grace_ms * MS};
     (void)snprintf(r->id, sizeof(r->id), "%s", order->id);
     runs = r;
     nruns++;
-    pool->places[slot] = (struct place){r, what->free, what->arg};
+    pool->places[place] = (struct place){r, what->free, what->arg};
     if (r->has_lock && !guard_admits(order->guard)) {
         end_in(r, 0, RUN_STOPPED, 0);
         return r->serial;
@@ -309,7 +309,7 @@ uint64_t pool_start(struct pool *pool, unsigned slot, const struct pool_order *w
 
 /* ---- pools */
 
-struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_events *events,
+struct pool *pool_new(struct loop *loop, unsigned nplaces, const struct pool_events *events,
                       struct err *err)
 {
     struct pool *pool = mem_new(sizeof(*pool));
@@ -317,14 +317,14 @@ struct pool *pool_new(struct loop *loop, unsigned nslots, const struct pool_even
     (void)err;
     pool->worker = loop->worker;
     pool->events = *events;
-    pool->nslots = nslots;
-    pool->places = mem_new(nslots * sizeof(*pool->places));
+    pool->nplaces = nplaces;
+    pool->places = mem_new(nplaces * sizeof(*pool->places));
     return pool;
 }
 
 void pool_free(struct pool *pool)
 {
-    for (unsigned i = 0; i < pool->nslots; i++) {
+    for (unsigned i = 0; i < pool->nplaces; i++) {
         if (pool->places[i].free_arg != NULL)
             pool->places[i].free_order(pool->places[i].free_arg);
         if (pool->places[i].run != NULL)
@@ -340,7 +340,7 @@ void virtual_pool_orphan(struct worker *w, bool live_on)
         next = r->next;
         if (r->pool == NULL || r->pool->worker != w)
             continue;
-        r->pool->places[r->slot].run = NULL;
+        r->pool->places[r->place].run = NULL;
         r->pool = NULL;
         if (!live_on) {
             ledger_run_ended(r->fence);

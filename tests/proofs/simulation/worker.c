@@ -35,10 +35,10 @@ void state_folder_set_epoch(struct state_folder *s, int64_t epoch)
     s->epoch = epoch;
 }
 
-void state_folder_set_fence(struct state_folder *s, unsigned slot, int64_t fence)
+void state_folder_set_fence(struct state_folder *s, unsigned place, int64_t fence)
 {
     (void)s;
-    (void)slot;
+    (void)place;
     (void)fence;
 }
 
