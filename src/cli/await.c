@@ -174,8 +174,8 @@ static void show(const struct await *w)
     text_escape(&line, w->id, strlen(w->id));
     buf_puts(&line, " is ");
     text_escape(&line, o->state, strlen(o->state));
-    buf_puts(&line, o->text_len > 0 ? ": " : "");
-    text_escape(&line, o->text, o->text_len);
+    buf_puts(&line, o->reason_len > 0 ? ": " : "");
+    text_escape(&line, o->reason, o->reason_len);
     (void)fprintf(stderr, "later: job %s\n", buf_str(&line));
 }
 

@@ -111,7 +111,7 @@ static int read_field(struct job *job, char name, const char *value)
     case 'p':
         return copy_parent(job, value);
     case 'm':
-        return job_decode_reason(value, strlen(value), job->reason);
+        return job_decode_reason(value, strlen(value), job->parent_reason);
     case 'b':
         return copy_batch(job, value, strlen(value));
     case 'B':

@@ -37,23 +37,23 @@ struct job {
     struct wall due;
     int priority;
     bool is_big;          /* the payload is still in R:big:<id> */
-    bool has_lock;        /* it holds a lock, or a semaphore with on_lost: kill, while it runs */
+    bool is_guarded;      /* it runs under a lock, or under a semaphore with on_lost: kill */
     int64_t attempts_max; /* 0: the queue's setting */
     int64_t timeout_ms;   /* 0: the queue's setting */
     int64_t keep_ms;      /* -1: the queue's setting */
     char key[JOB_WORD_MAX + 1];
     char trace[JOB_WORD_MAX + 1];
-    char parent[JOB_ID_LEN + 1];   /* the job that caused it; "": none */
-    char reason[JOB_WORD_MAX + 1]; /* why the parent died; "": it did not */
-    char batch[JOB_BATCH_MAX + 1]; /* that it is a member or a callback of; "": none */
-    bool is_callback;              /* of this batch, and these are its counts */
+    char parent[JOB_ID_LEN + 1];          /* the job that caused it; "": none */
+    char parent_reason[JOB_WORD_MAX + 1]; /* why the parent died; "": it did not */
+    char batch[JOB_BATCH_MAX + 1];        /* that it is a member or a callback of; "": none */
+    bool is_callback;                     /* of this batch, and these are its counts */
     struct batch_counts counts;
     bool has_next; /* when it is done, the next job of its chain gets its result */
     char *payload; /* owned; NULL while is_big and not fetched */
     size_t payload_len;
 };
 
-/* Read a record into a zeroed job; the caller sets id, start, has_lock … 0, or -1 with code DATA.
+/* Read a record into a zeroed job; the caller sets id, start, is_guarded … 0, or -1 with code DATA.
  * Free it with job_done. */
 int job_parse(struct job *job, const char *record, size_t n, struct err *err);
 void job_done(struct job *job);

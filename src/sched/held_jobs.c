@@ -214,7 +214,7 @@ static bool is_plain(const struct held_job *h)
 
     return h->is_small && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
            h->output_len == 0 && h->children == NULL && !h->job.has_next &&
-           (strcmp(v->text, "ok") == 0 || strcmp(v->text, "exit status 0") == 0);
+           (strcmp(v->reason, "ok") == 0 || strcmp(v->reason, "exit status 0") == 0);
 }
 
 static struct store_result result_of(const struct held_job *h)
@@ -227,7 +227,7 @@ static struct store_result result_of(const struct held_job *h)
                                  .verb = v->has_result ? STORE_RESULT : v->verb,
                                  .amount = v->amount,
                                  .code = v->code,
-                                 .text = v->text,
+                                 .text = v->reason,
                                  .output = h->output != NULL ? h->output : "",
                                  .output_len = h->output_len,
                                  .is_plain = is_plain(h),

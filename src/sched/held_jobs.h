@@ -9,7 +9,7 @@
  *                                                          | ENDED
  *   FETCHING       waits for its large payload          -> AWAITS_BEAT | RUNNING | ENDED
  *   AHEAD          claimed early, waits for its due time  -> AWAITS_BEAT | RUNNING | ENDED
- *   AWAITS_BEAT    holds a lock, waits for the answer to a beat  -> RUNNING | ENDED
+ *   AWAITS_BEAT    is guarded, waits for the answer to a beat  -> RUNNING | ENDED
  *   RUNNING        was given to the pool                -> ENDED | LOST
  *   LOST           another worker may hold it: its process is being killed, its report is dropped
  *   ENDED          its verdict is known and not sent    -> SENT

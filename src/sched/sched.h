@@ -74,7 +74,7 @@ struct sched_ops {
     void (*gone)(void *ctx); /* stopped, everything confirmed or given up */
     uint32_t (*random)(void *ctx);
 
-    /* A job that holds a lock starts only when both are true. has_guard: the guard process lives
+    /* A guarded job (job/job.h) starts only when both are true. has_guard: the guard process lives
      * (run/guard/guard.h). is_fresh: the beat that was acknowledged last was sent less than 5 s
      * ago, the sleep of the machine counted. A moment is taken off these 5 s, since the pool's
      * thread asks again later. */

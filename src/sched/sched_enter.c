@@ -268,9 +268,9 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
         if (!held_is_named(h))
             continue;
         how = r->adopted[i++];
-        /* A job that Redis lost may run to its end, unless it has a lock: Redis lost that as well,
-         * and another job may hold it by now. */
-        if (how == STORE_GONE && r->rewound && !h->job.has_lock)
+        /* A job that Redis lost may run to its end, unless it is guarded: Redis lost its permit
+         * as well, and another job may have it by now. */
+        if (how == STORE_GONE && r->rewound && !h->job.is_guarded)
             h->is_forgotten = true;
         if (how == STORE_ADOPTED || h->is_forgotten)
             continue;

@@ -10,14 +10,14 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define UNGUARDED_MS 1000 /* a job with a lock is released for this long while no guard lives */
+#define UNGUARDED_MS 1000 /* a guarded job is released for this long while no guard lives */
 
-/* May a job that holds a lock start? Only if it is sure to be killed before another job can have
- * the lock: the guard lives, and a beat was acknowledged lately. Without such a beat the job waits
- * for the answer to the next one; a job that is released loses its turn at its lock. If that answer
+/* May a guarded job start? Only if it is sure to be killed before another job can have its
+ * permit: the guard lives, and a beat was acknowledged lately. Without such a beat the job waits
+ * for the answer to the next one; a job that is released loses its turn at its gate. If that answer
  * is too old as well, the link is slow: the job is released, and a beat is sent before the next
  * step. */
-static bool may_lock(struct sched *s, struct held_job *h)
+static bool may_start_guarded(struct sched *s, struct held_job *h)
 {
     if (!s->ops->has_guard(s->ctx)) {
         sched_release(s, h, UNGUARDED_MS, "it holds a lock, and there is no guard process");
@@ -41,7 +41,7 @@ void sched_start(struct sched *s, struct mono now, struct held_job *h)
         sched_release(s, h, 0, "the worker stops");
         return;
     }
-    if (h->job.has_lock && !may_lock(s, h))
+    if (h->job.is_guarded && !may_start_guarded(s, h))
         return;
     if (!s->ops->admit(s->ctx, &h->job, &refusal)) {
         sched_end_with(s, h, &refusal);

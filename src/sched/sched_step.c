@@ -34,7 +34,7 @@ void sched_release(struct sched *s, struct held_job *h, int64_t delay_ms, const 
 {
     struct verdict back = {.verb = STORE_RELEASE, .amount = delay_ms};
 
-    (void)snprintf(back.text, sizeof(back.text), "not started: %s", why);
+    (void)snprintf(back.reason, sizeof(back.reason), "not started: %s", why);
     sched_end_with(s, h, &back);
     s->is_hurried = true; /* another worker may start it now */
 }
@@ -59,7 +59,7 @@ static struct verdict bury_for(const char *why)
 {
     struct verdict v = {.verb = STORE_BURY, .amount = BURIED_MOST, .is_error = true};
 
-    text_copy(v.text, sizeof(v.text), why);
+    text_copy(v.reason, sizeof(v.reason), why);
     return v;
 }
 
@@ -71,7 +71,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
                       .attempt = c->attempt,
                       .crashes = c->crashes,
                       .fence = c->fence,
-                      .has_lock = c->has_lock,
+                      .is_guarded = c->is_guarded,
                       .due = c->due};
     struct held_job *h;
 

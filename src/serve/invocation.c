@@ -65,8 +65,8 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
         add_text(envp, &n, "TRACEPARENT", job->trace);
     if (job->parent[0] != '\0')
         add_text(envp, &n, "LATER_PARENT", job->parent);
-    if (job->reason[0] != '\0')
-        add_text(envp, &n, "LATER_REASON", job->reason);
+    if (job->parent_reason[0] != '\0')
+        add_text(envp, &n, "LATER_REASON", job->parent_reason);
     if (job->batch[0] != '\0')
         add_text(envp, &n, "LATER_BATCH", job->batch);
     if (job->is_callback) {
@@ -144,7 +144,7 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .timeout_ms = told_ms(invocation_timeout_ms(job, conf)),
                               .fence = job->fence,
                               .parent = job->parent,
-                              .reason = job->reason,
+                              .reason = job->parent_reason,
                               .batch = job->batch,
                               .batch_total = job->counts.total,
                               .batch_done = job->counts.done,
@@ -199,7 +199,7 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, int
     add_word(out, "key", job->key);
     add_word(out, "trace", job->trace);
     add_word(out, "parent", job->parent);
-    add_word(out, "reason", job->reason);
+    add_word(out, "reason", job->parent_reason);
     add_word(out, "batch", job->batch);
     if (job->is_callback) {
         add_number(out, " batch_total=", job->counts.total);

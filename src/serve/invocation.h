@@ -20,7 +20,7 @@ int64_t invocation_timeout_ms(const struct job *job, const struct conf_queue *co
 /* late_us: how late the job is at this moment. Takes over the payload of the job. */
 struct invocation *invocation_new(struct job *job, const struct served_queue *q, const char *ns,
                                   int64_t late_us);
-/* The job holds a lock, and runs in this place of the worker. */
+/* The job is guarded, and runs in this place of the worker. */
 void invocation_guard(struct invocation *o, struct guard *guard, unsigned place);
 void invocation_free(void *order);
 /* Owned by o. */

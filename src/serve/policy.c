@@ -42,10 +42,10 @@ static void again(const struct job *job, const struct conf_queue *conf,
     int64_t max = policy_attempts_max(job, conf);
 
     if (job->attempt >= max) {
-        size_t n = strlen(ret->text);
+        size_t n = strlen(ret->reason);
 
         bury(conf, ret);
-        (void)snprintf(ret->text + n, sizeof(ret->text) - n, "; no attempt of %lld left",
+        (void)snprintf(ret->reason + n, sizeof(ret->reason) - n, "; no attempt of %lld left",
                        (long long)max);
         return;
     }
@@ -62,7 +62,7 @@ void policy_refused(const struct job *job, const struct conf_queue *conf, const 
 
     memset(ret, 0, sizeof(*ret));
     ret->code = CODE_REFUSED;
-    text_copy(ret->text, sizeof(ret->text), why);
+    text_copy(ret->reason, sizeof(ret->reason), why);
     again(job, conf, &none, random, false, ret);
 }
 
@@ -92,7 +92,7 @@ void policy_verdict(const struct job *job, const struct conf_queue *conf,
 
     memset(ret, 0, sizeof(*ret));
     ret->code = run->code;
-    text_copy(ret->text, sizeof(ret->text), run->text);
+    text_copy(ret->reason, sizeof(ret->reason), run->text);
     switch (run->end) {
     case RUN_EXITED:
         if (run->code == 0)
@@ -144,11 +144,11 @@ bool policy_admit(const struct job *job, const struct conf_queue *conf, struct v
 {
     memset(ret, 0, sizeof(*ret));
     if (job->crashes >= conf->crashes)
-        (void)snprintf(ret->text, sizeof(ret->text),
+        (void)snprintf(ret->reason, sizeof(ret->reason),
                        "poison pill: its worker died %lld times while it ran",
                        (long long)job->crashes);
     else if (job->attempt > policy_attempts_max(job, conf))
-        (void)snprintf(ret->text, sizeof(ret->text), "all %lld attempts are used up",
+        (void)snprintf(ret->reason, sizeof(ret->reason), "all %lld attempts are used up",
                        (long long)policy_attempts_max(job, conf));
     else
         return true;

@@ -89,7 +89,7 @@ static void log_end(const struct job *job, const struct verdict *v, const struct
                                     : END "code=%lld reason=\"%s\"",
              job->id, job->queue, (long long)job->start, (long long)job->attempt, outcome[v->verb],
              (long long)(run->duration_us / 1000),
-             v->verb == STORE_RETRY ? (long long)v->amount : (long long)v->code, v->text);
+             v->verb == STORE_RETRY ? (long long)v->amount : (long long)v->code, v->reason);
 }
 
 /* For the jitter of retries: xorshift64 (Marsaglia, 2003), seeded with one word from the kernel. */
@@ -272,14 +272,14 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
         memset(refusal, 0, sizeof(*refusal));
         refusal->verb = STORE_RELEASE;
         refusal->amount = UNSERVED_DELAY_MS;
-        (void)snprintf(refusal->text, sizeof(refusal->text),
+        (void)snprintf(refusal->reason, sizeof(refusal->reason),
                        "its queue is not served here any more");
         return false;
     }
     if (policy_admit(job, q->conf, refusal))
         return true;
     log_err("event=end job=%s queue=%s start=%lld outcome=dead reason=\"%s\"", job->id, job->queue,
-            (long long)job->start, refusal->text);
+            (long long)job->start, refusal->reason);
     return false;
 }
 
@@ -295,7 +295,7 @@ static void start_process(struct runner *r, unsigned place, struct job *job, int
     struct place *p = &r->places[place];
     struct invocation *order = invocation_new(job, queue_of(r, job->queue)->served, r->ns, late_us);
 
-    if (job->has_lock)
+    if (job->is_guarded)
         invocation_guard(order, r->guard, place);
     if (r->state != NULL)
         state_folder_set_fence(r->state, place, job->fence);
@@ -313,7 +313,7 @@ static void start_plugin(struct runner *r, unsigned place, int64_t late_us)
     p->plugin = (struct plugin_order){.plugin = backend_plugin(p->backend),
                                       .job = invocation_plugin(&p->job, conf, r->ns, late_us),
                                       .timeout_ms = invocation_timeout_ms(&p->job, conf),
-                                      .guard = p->job.has_lock ? r->guard : NULL,
+                                      .guard = p->job.is_guarded ? r->guard : NULL,
                                       .guard_place = place};
     p->serial = pool_start(r->pool, place, &(struct pool_order){.plugin = &p->plugin});
 }
@@ -327,7 +327,7 @@ static void start_stream(struct runner *r, unsigned place, int64_t late_us)
                              .payload = p->job.payload,
                              .payload_len = p->job.payload_len,
                              .timeout_ms = invocation_timeout_ms(&p->job, conf),
-                             .guard = p->job.has_lock ? r->guard : NULL};
+                             .guard = p->job.is_guarded ? r->guard : NULL};
     int64_t number;
 
     buf_clear(&r->header);

@@ -41,7 +41,7 @@ void runner_set(struct runner *r, const struct conf *conf, const struct served_q
 unsigned runner_max_at_once(const struct runner *r, const struct served_queue *q);
 /* As backends_defect. */
 const char *runner_defect(struct runner *r, const struct served_queue *q);
-/* The guard is told of jobs that hold a lock; without a guard they are not started. It has as many
+/* The guard is told of guarded jobs; without a guard they are not started. It has as many
  * places as the worker, and stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
 

@@ -76,9 +76,9 @@ struct store_claim {
     struct wall due;
     const char *record;
     size_t record_len;
-    bool is_gated; /* its end may let in another job of its queue */
-    bool has_lock; /* its handler must end when this worker loses Redis: see struct job */
-    bool is_small; /* its payload is in the record */
+    bool is_gated;   /* its end may let in another job of its queue */
+    bool is_guarded; /* its handler must end when this worker loses Redis: see struct job */
+    bool is_small;   /* its payload is in the record */
 };
 
 #define STORE_STEPS_MAX 2 /* steps under way at once */

@@ -72,7 +72,7 @@ static void read_group(const struct reply *group, struct store_claim *out)
             .record = reply_str(record),
             .record_len = reply_len(record),
             .is_gated = gated > 0,
-            .has_lock = gated > 1,
+            .is_guarded = gated > 1,
             .is_small = reply_len(record) > 0 && reply_str(record)[0] == '-',
         };
     }

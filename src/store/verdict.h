@@ -16,7 +16,7 @@ struct verdict {
     enum store_verb verb;
     int64_t amount; /* see struct store_result */
     int code;
-    char text[256];
+    char reason[256];
     bool has_result;  /* DONE: what goes with it is the payload of the next job of its chain */
     bool is_error;    /* worth a warning in the log */
     bool is_host_ill; /* claims should back off */

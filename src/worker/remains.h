@@ -2,7 +2,7 @@
  * Ends what a worker of this host that died left running, before other workers take over its jobs
  * and gates: kills the processes, and waits for their ends. The guard of that worker does this too.
  * But the guard may have been killed with it, may be stopped, may still be at work, and knows only
- * the handlers that hold a lock.
+ * guarded handlers.
  *
  * Redis is asked which process the worker was, and which jobs it ran. Then a thread searches all
  * processes: those that the worker started have its origin (run/process/origin.h). Processes that

@@ -150,13 +150,13 @@ static void op_refuse(void *ctx, const struct job *job, const char *why, struct 
     (void)ctx;
     (void)job;
     *verdict = (struct verdict){.verb = STORE_RETRY, .amount = 1000, .code = 65};
-    (void)snprintf(verdict->text, sizeof(verdict->text), "%s", why);
+    (void)snprintf(verdict->reason, sizeof(verdict->reason), "%s", why);
 }
 
 static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
 {
     (void)ctx;
-    *refusal = (struct verdict){.verb = STORE_BURY, .text = "a poison pill"};
+    *refusal = (struct verdict){.verb = STORE_BURY, .reason = "a poison pill"};
     return job->crashes < 3;
 }
 

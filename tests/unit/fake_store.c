@@ -211,7 +211,7 @@ static void op_refuse(void *ctx, const struct job *job, const char *why, struct 
     (void)ctx;
     (void)job;
     *verdict = (struct verdict){.verb = STORE_RETRY, .amount = 1000, .code = 65};
-    (void)snprintf(verdict->text, sizeof(verdict->text), "%s", why);
+    (void)snprintf(verdict->reason, sizeof(verdict->reason), "%s", why);
 }
 
 static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
@@ -220,7 +220,7 @@ static bool op_admit(void *ctx, const struct job *job, struct verdict *refusal)
 
     (void)job;
     count_op(f);
-    *refusal = (struct verdict){.verb = STORE_BURY, .text = "not admitted"};
+    *refusal = (struct verdict){.verb = STORE_BURY, .reason = "not admitted"};
     return !f->refuses_start;
 }
 
@@ -247,7 +247,7 @@ static void op_start(void *ctx, struct held_job *h)
     count_op(f);
     assert_true(f->nruns < f->places);
     assert_null(fake_running(f, h->job.id));
-    assert_true(!h->job.has_lock || (op_has_guard(f) && is_fresh_for(f, 0)));
+    assert_true(!h->job.is_guarded || (op_has_guard(f) && is_fresh_for(f, 0)));
     f->starts++;
     r = &f->runs[f->nruns++];
     *r = (struct fake_run){.start = h->job.start,
@@ -435,7 +435,7 @@ static void claim(struct fake *f, struct fake_call *c, struct fake_job *j)
                                .attempt = ++j->attempt,
                                .crashes = j->crashes,
                                .due_ms = j->due_ms,
-                               .has_lock = j->has_lock,
+                               .is_guarded = j->is_guarded,
                                .is_small = j->is_small};
     (void)snprintf(out->id, sizeof(out->id), "%s", j->id);
     (void)snprintf(out->queue, sizeof(out->queue), "%s", j->queue);
@@ -610,10 +610,10 @@ static void tell_step(struct fake *f, const struct fake_call *c)
     for (size_t i = 0; i < c->nclaims; i++) {
         const struct fake_claim *k = &c->claims[i];
 
-        claims[i] = (struct store_claim){k->id,       k->queue,    k->start,
-                                         k->attempt,  k->crashes,  c->now_us + (int64_t)i,
-                                         {k->due_ms}, k->record,   strlen(k->record),
-                                         false,       k->has_lock, k->is_small};
+        claims[i] = (struct store_claim){k->id,       k->queue,      k->start,
+                                         k->attempt,  k->crashes,    c->now_us + (int64_t)i,
+                                         {k->due_ms}, k->record,     strlen(k->record),
+                                         false,       k->is_guarded, k->is_small};
     }
     for (size_t i = 0; i < c->nrooms; i++)
         heads[i] = c->rooms[i].head;

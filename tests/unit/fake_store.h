@@ -7,7 +7,7 @@
  * the calls under way.
  *
  * Every test checks this: at most STORE_STEPS_MAX steps and one look under way, never two runs of
- * one job, never more runs than places, no start of a job with a lock unless the guard lives and
+ * one job, never more runs than places, no start of a guarded job unless the guard lives and
  * the beat is fresh, and at most FAKE_OPS_PER_MS operations in one virtual millisecond.
  */
 #ifndef LATER_TESTS_UNIT_FAKE_STORE_H
@@ -45,7 +45,7 @@ struct fake_claim {
     char queue[JOB_QUEUE_MAX + 1];
     char record[96];
     int64_t start, attempt, crashes, due_ms;
-    bool has_lock, is_small;
+    bool is_guarded, is_small;
 };
 
 /* One call and its answer. */
@@ -86,7 +86,7 @@ struct fake_job {
     char id[JOB_ID_LEN + 1], queue[JOB_QUEUE_MAX + 1];
     enum fake_state state;
     int64_t due_ms, start, attempt, crashes, epoch;
-    bool is_big, is_cancelled, is_corrupt, no_payload, has_lock;
+    bool is_big, is_cancelled, is_corrupt, no_payload, is_guarded;
     bool is_granted; /* claimed whatever its due time: its gates let it in */
     bool is_small;   /* its claim has its payload */
 };

@@ -38,7 +38,7 @@ static struct held_job *lose(struct held_jobs *l, struct held_job *h)
 
 static void end(struct held_jobs *l, struct held_job *h, enum store_verb verb)
 {
-    struct verdict v = {.verb = verb, .amount = 5, .code = 3, .text = "why"};
+    struct verdict v = {.verb = verb, .amount = 5, .code = 3, .reason = "why"};
 
     held_end(l, h, &v, &(struct verdict_data){"last\0x", 6, NULL});
 }
@@ -129,7 +129,7 @@ static void test_result_goes_on(void **state)
     struct held_jobs l = {0};
     struct store_result out[1];
     struct held_job *h = add(&l, 1, 1);
-    struct verdict v = {.verb = STORE_DONE, .text = "ok", .has_result = true};
+    struct verdict v = {.verb = STORE_DONE, .reason = "ok", .has_result = true};
 
     (void)state;
     h->is_small = true;
@@ -149,7 +149,7 @@ static void test_children_of_a_step(void **state)
     struct held_jobs l = {0};
     struct store_result out[4];
     struct children c = {0};
-    struct verdict v = {.verb = STORE_DONE, .text = "ok"}, no = {.verb = STORE_RETRY};
+    struct verdict v = {.verb = STORE_DONE, .reason = "ok"}, no = {.verb = STORE_RETRY};
     struct held_job *first = NULL;
 
     (void)state;

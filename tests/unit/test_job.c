@@ -62,12 +62,12 @@ static void test_of_a_chain(void **state)
     assert_int_equal(parse(&job, LIT("-b K=k n=c,d d=x p=j0123456789a m=50%25%20off%C3%A4\nx")), 0);
     assert_true(job.has_next);
     assert_string_equal(job.parent, "j0123456789a");
-    assert_string_equal(job.reason, "50% off\xc3\xa4");
+    assert_string_equal(job.parent_reason, "50% off\xc3\xa4");
     job_done(&job);
     assert_int_equal(parse(&job, LIT("-b d=x\nx")), 0);
     assert_false(job.has_next);
     assert_string_equal(job.parent, "");
-    assert_string_equal(job.reason, "");
+    assert_string_equal(job.parent_reason, "");
     job_done(&job);
 }
 

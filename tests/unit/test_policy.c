@@ -70,7 +70,7 @@ static void test_every_exit_status(void **state)
                 assert_int_equal(v.amount, attempt * 1000);
                 assert_int_equal(v.is_error, !retry);
             }
-            assert_int_equal(strstr(v.text, "no attempt of 3 left") != NULL,
+            assert_int_equal(strstr(v.reason, "no attempt of 3 left") != NULL,
                              code != 0 && !dead && attempt == 3);
         }
     }
@@ -119,7 +119,7 @@ static void test_every_end(void **state)
             fail_msg("row %zu: verb %d code %d", i, (int)v.verb, v.code);
         if (v.verb == STORE_RELEASE)
             assert_int_equal(v.amount, 0);
-        assert_non_null(strstr(v.text, "so it ended"));
+        assert_non_null(strstr(v.reason, "so it ended"));
     }
 }
 
@@ -157,7 +157,7 @@ static void test_long_text(void **state)
     (void)state;
     memset(run.text, 'x', sizeof(run.text) - 1);
     policy_verdict(&job, &conf, &run, 0, &v);
-    assert_int_equal(strlen(v.text), sizeof(v.text) - 1);
+    assert_int_equal(strlen(v.reason), sizeof(v.reason) - 1);
 }
 
 static void test_admission(void **state)
@@ -182,7 +182,7 @@ static void test_admission(void **state)
             continue;
         assert_int_equal(v.verb, STORE_BURY);
         assert_int_equal(v.amount, 77);
-        assert_non_null(strstr(v.text, rows[i].crashes >= 3 ? "poison pill" : "used up"));
+        assert_non_null(strstr(v.reason, rows[i].crashes >= 3 ? "poison pill" : "used up"));
     }
 }
 

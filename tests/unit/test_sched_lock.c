@@ -1,5 +1,5 @@
 /*
- * The scheduler and jobs that hold a lock. They start only behind a fresh beat. While the beat is
+ * The scheduler and guarded jobs. They start only behind a fresh beat. While the beat is
  * old they wait here for the answer to a new one: if they went back, they would lose their turn at
  * their lock.
  */
@@ -33,7 +33,7 @@ static void sleep_on(struct fake *f)
     f->slept_us += 6000000;
 }
 
-/* A ready worker whose last beat has this age, and n due jobs (1, 2 ...) that hold locks. */
+/* A ready worker whose last beat has this age, and n due jobs (1, 2 ...) that are guarded. */
 static struct fake *with_locks(unsigned n, int64_t acked_ms_ago)
 {
     struct fake *f = fake_new(4, "a");
@@ -41,7 +41,7 @@ static struct fake *with_locks(unsigned n, int64_t acked_ms_ago)
     fake_up(f);
     fake_run(f, 20);
     for (unsigned i = 1; i <= n; i++)
-        fake_add(f, i, "a", 0)->has_lock = true;
+        fake_add(f, i, "a", 0)->is_guarded = true;
     f->slept_us = acked_ms_ago * 1000 - (f->now_us - f->acked_us);
     return f;
 }
@@ -120,7 +120,7 @@ static void test_order_of_claims(void **state)
     fake_free(f);
 }
 
-/* Jobs without a lock do not wait for the beat. */
+/* Jobs that are not guarded do not wait for the beat. */
 static void test_the_others_do_not_wait(void **state)
 {
     struct fake *f = with_locks(1, 6000);
@@ -199,7 +199,7 @@ static void test_rhythm_is_kept(void **state)
         fake_run(f, 1);
         if (i % 4 > 0 || f->now_us - f->acked_us < FAKE_FRESH_US - 2 * FAKE_SPARE_US)
             continue;
-        fake_add(f, i, "a", 0)->has_lock = true;
+        fake_add(f, i, "a", 0)->is_guarded = true;
         sched_on_wake(f->s, fake_now(f), "a");
     }
     assert_in_range(f->now_us - begin_us, 19500000, 26000000);

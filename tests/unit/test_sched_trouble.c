@@ -537,7 +537,7 @@ static void test_chaos(void **state)
             struct fake_job *j = fake_add(f, i, i % 2 ? "a" : "b", (int64_t)i * 50);
 
             j->is_big = i % 5 == 0;
-            j->has_lock = i % 3 == 0;
+            j->is_guarded = i % 3 == 0;
             j->crashes = i % 13 == 12 ? 2 : 0;
         }
         for (int i = 0; i < 120; i++) {

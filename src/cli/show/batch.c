@@ -86,7 +86,7 @@ static void show_first_death(struct cli *cli, const struct reply *id)
     last = reply_named(job, "outcome");
     if (last != NULL && outcome_parse(reply_str(last), reply_len(last), &outcome) == 0) {
         out_label("");
-        out_text(outcome.text, outcome.text_len);
+        out_text(outcome.reason, outcome.reason_len);
         out_printf("\n");
     }
     reply_free(job);

@@ -17,8 +17,8 @@ int outcome_parse(const char *p, size_t n, struct outcome *ret)
         !text_take_int(&p, &left, &ret->code) || !text_take_int(&p, &left, &ret->when_ms) ||
         !text_take_int(&p, &left, &ret->start) || p[-1] != ' ')
         return -1;
-    ret->text = p;
-    ret->text_len = left;
+    ret->reason = p;
+    ret->reason_len = left;
     ret->output = lf != NULL ? lf + 1 : all_end;
     ret->output_len = (size_t)(all_end - ret->output);
     return 0;
@@ -35,8 +35,8 @@ int outcome_of_reply(const struct reply *r, struct outcome *ret)
     ret->code = reply_int(reply_at(r, 1));
     ret->when_ms = reply_int(reply_at(r, 2));
     ret->start = reply_int(reply_at(r, 3));
-    ret->text = reply_str(reply_at(r, 4));
-    ret->text_len = reply_len(reply_at(r, 4));
+    ret->reason = reply_str(reply_at(r, 4));
+    ret->reason_len = reply_len(reply_at(r, 4));
     ret->output = reply_str(reply_at(r, 5));
     ret->output_len = reply_len(reply_at(r, 5));
     return 0;
@@ -48,7 +48,7 @@ void outcome_to_json(const struct outcome *o, json_t *object)
     json_put_int(object, "code", o->code);
     json_put_int(object, "when_ms", o->when_ms);
     json_put_int(object, "start", o->start);
-    json_put_text(object, "text", o->text, o->text_len);
+    json_put_text(object, "text", o->reason, o->reason_len);
     if (o->output_len > 0)
         json_put_bytes(object, "output", o->output, o->output_len);
 }

@@ -1,6 +1,6 @@
 /*
  * How an attempt or a job ended, as the library writes it (L.outcome in src/lua/core/record.lua):
- * "<state> <code> <when ms> <start> <text>" LF output.
+ * "<state> <code> <when ms> <start> <reason>" LF output.
  */
 #ifndef LATER_CLI_SHOW_OUTCOME_H
 #define LATER_CLI_SHOW_OUTCOME_H
@@ -16,8 +16,8 @@ struct outcome {
     int64_t code;   /* exit status of the handler, 128 + n for signal n, 0 where there is none */
     int64_t when_ms;
     int64_t start;
-    const char *text; /* one line, not NUL-ended; text and output point into what was read */
-    size_t text_len;
+    const char *reason; /* one line, not NUL-ended; reason and output point into what was read */
+    size_t reason_len;
     const char *output;
     size_t output_len;
 };

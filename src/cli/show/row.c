@@ -20,7 +20,7 @@ static bool has_reason(const struct reply *row, const char *pattern)
 
     if (row_outcome(row, &outcome) < 0)
         return false;
-    buf_add(&text, outcome.text, outcome.text_len);
+    buf_add(&text, outcome.reason, outcome.reason_len);
     return strcmp(buf_str(&text), pattern) == 0 || fnmatch(pattern, buf_str(&text), 0) == 0;
 }
 

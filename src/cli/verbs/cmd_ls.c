@@ -162,7 +162,7 @@ static void put_remark(struct ls *ls, const struct reply *last, const struct rep
         return;
     }
     if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0)
-        table_add(&ls->table, outcome.text, outcome.text_len);
+        table_add(&ls->table, outcome.reason, outcome.reason_len);
     else
         table_add(&ls->table, reply_str(last), reply_len(last));
 }
@@ -217,8 +217,8 @@ static void count_row(struct ls *ls, const struct reply *row)
 
     if (!by_key && !has_failed)
         return;
-    groups_add(ls->groups, by_key ? reply_str(key) : outcome.text,
-               by_key ? reply_len(key) : outcome.text_len, reply_str(id), reply_len(id),
+    groups_add(ls->groups, by_key ? reply_str(key) : outcome.reason,
+               by_key ? reply_len(key) : outcome.reason_len, reply_str(id), reply_len(id),
                outcome.when_ms);
 }
 

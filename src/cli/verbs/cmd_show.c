@@ -57,10 +57,10 @@ static void put_outcome(const struct outcome *o, int64_t now_ms)
         out_printf(", exit status %lld", (long long)o->code);
     out_printf(", start %lld, ", (long long)o->start);
     fields_put_instant(o->when_ms, now_ms);
-    if (o->text_len > 0) {
+    if (o->reason_len > 0) {
         out_printf("\n");
         out_label("");
-        out_text(o->text, o->text_len);
+        out_text(o->reason, o->reason_len);
     }
     out_printf("\n");
     if (o->output_len == 0)

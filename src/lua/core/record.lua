@@ -92,14 +92,14 @@ function L.tries_text(t, due)
 end
 
 -- How an attempt or a job ended, for R:errors and R:results:
---   "<state> <code> <when ms> <start> <text>" LF output bytes
+--   "<state> <code> <when ms> <start> <reason>" LF output bytes
 -- state: failed, dead, done, cancelled. code: exit status (128 + n for signal n), 0 where none.
-function L.outcome(state, code, now_ms, start, text, output)
+function L.outcome(state, code, now_ms, start, reason, output)
   return state .. ' ' .. L.int(L.whole(code) or 0) .. ' ' .. L.int(now_ms) .. ' ' ..
-         L.int(start) .. ' ' .. L.one_line(text) .. '\n' .. (output or '')
+         L.int(start) .. ' ' .. L.one_line(reason) .. '\n' .. (output or '')
 end
 
--- An outcome -> state, code, when ms, start, text, output, all as text; nil when it is not ours.
+-- An outcome -> state, code, when ms, start, reason, output, all as text; nil when it is not ours.
 function L.read_outcome(outcome)
   return string.match(outcome, '^(%a+) (%d+) (%d+) (%d+) ([^\n]*)\n(.*)$')
 end

@@ -363,7 +363,8 @@ static void one_round(struct attempt *r)
 }
 
 /* If we were stopped between guard_admits and the start (SIGSTOP, a machine that slept), another
- * job may hold the lock by now. Kill the process, if possible before its first own instructions. */
+ * job may have its permit by now. Kill the process, if possible before its own first instruction.
+ */
 static bool kill_late(struct attempt *r)
 {
     if (r->order->guard == NULL || guard_admits(r->order->guard))
@@ -416,8 +417,8 @@ static bool is_called_off(struct attempt *r)
     return true;
 }
 
-/* True if the job may not start: it holds a lock that another job may soon get. The fence is
- * written to the table before the check (run/guard/guard.h). */
+/* True if the job may not start: it is guarded, and another job may soon get its permit. The fence
+ * is written to the table before the check (run/guard/guard.h). */
 static bool is_unguarded(struct attempt *r)
 {
     const struct exec_order *o = r->order;

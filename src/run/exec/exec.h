@@ -40,7 +40,7 @@ struct exec_order {
     size_t payload_len;
     int64_t timeout_ms; /* INT64_MAX: none */
     int64_t kill_grace_ms;
-    /* Set if the job holds a lock: the guard is told before the start. NULL: no lock. */
+    /* Set if the job is guarded (job/job.h): the guard is told before the start. NULL if not. */
     struct guard *guard;
     unsigned guard_place;
     int64_t fence; /* the same as in envp; 0: none, no process can be found by it */

@@ -1,10 +1,11 @@
 /*
- * The guard: a small process beside a worker. It kills the handlers that hold locks when the last
- * acknowledged beat is so old that other workers may soon pass the locks on, and at once when the
- * worker dies. It works even while the worker is stopped, hangs or is cut off from Redis.
+ * The guard: a small process beside a worker. It kills guarded handlers, those of jobs under a lock
+ * or under a semaphore with on_lost: kill, when the last acknowledged beat is so old that other
+ * workers may soon pass their permits on, and at once when the worker dies. It works even while the
+ * worker is stopped, hangs or is cut off from Redis.
  *
  * Worker and guard share a table in memory: when the last acknowledged beat was sent, and for each
- * place of the worker the fence of its job, if that job holds a lock. The worker stores into the
+ * place of the worker the fence of its job, if that job is guarded. The worker stores into the
  * table. The guard reads it when that beat is GUARD_UNACKED_MS old. So a job costs no message and
  * no system call. The guard sees the end of the worker as the end of a pipe.
  *

@@ -17,7 +17,7 @@
 
 /* The guard writes `killed`, the worker everything else. */
 struct guard_place {
-    _Atomic int64_t fence;      /* 0: no job with a lock runs here */
+    _Atomic int64_t fence;      /* 0: no guarded job runs here */
     _Atomic int64_t killed;     /* fence of the job that the guard killed last; 0: none */
     _Atomic int64_t spawned_us; /* the process `pid` began before this time */
     _Atomic int64_t pid;        /* 0: not known or none */

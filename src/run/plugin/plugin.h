@@ -28,8 +28,8 @@ struct plugin_order {
     struct plugin *plugin;
     struct later_job job;
     int64_t timeout_ms; /* INT64_MAX: none */
-    /* Set if the job holds a lock: the guard is told before the start, and would kill the whole
-     * worker. NULL: no lock. */
+    /* Set if the job is guarded (job/job.h): the guard is told before the start, and would kill the
+     * whole worker. NULL: it is not. */
     struct guard *guard;
     unsigned guard_place;
 };

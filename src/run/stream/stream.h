@@ -40,7 +40,7 @@ struct stream_job {
     const char *payload;
     size_t payload_len;
     int64_t timeout_ms;  /* INT64_MAX: none */
-    struct guard *guard; /* set if the job holds a lock; NULL: it does not */
+    struct guard *guard; /* set if the job is guarded (job/job.h); NULL: it is not */
 };
 
 struct stream_events {

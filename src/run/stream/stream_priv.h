@@ -90,7 +90,7 @@ void stream_proc_put(struct stream_proc *p, const char *bytes, size_t n);
 void stream_jobs_line(struct stream_proc *p, const char *line, size_t n, bool cut);
 /* End the jobs whose time is over; arm the timer for the others. */
 void stream_jobs_check(struct stream_proc *p, struct mono now);
-/* Has the guard killed the process, for a job in it that holds a lock? */
+/* Has the guard killed the process, for a guarded job in it? */
 bool stream_jobs_by_guard(const struct stream_proc *p);
 /* The process has ended: end its jobs, too. */
 void stream_jobs_end(struct stream_proc *p, const siginfo_t *status);

@@ -23,7 +23,7 @@ struct run {
     struct event *end, *kill;
     enum run_end how;
     int code;
-    bool is_told, ignores_term, has_lock;
+    bool is_told, ignores_term, is_guarded;
     bool has_begun; /* false: the guard refused its lock */
 };
 
@@ -280,7 +280,7 @@ uint64_t pool_start(struct pool *pool, unsigned place, const struct pool_order *
     *r = (struct run){.next = runs,
                       .pool = pool,
                       .worker = pool->worker,
-                      .has_lock = order->guard != NULL,
+                      .is_guarded = order->guard != NULL,
                       .folder = pool->worker->folder,
                       .place = place,
                       .serial = ++pool->serial,
@@ -290,7 +290,7 @@ uint64_t pool_start(struct pool *pool, unsigned place, const struct pool_order *
     runs = r;
     nruns++;
     pool->places[place] = (struct place){r, what->free, what->arg};
-    if (r->has_lock && !guard_admits(order->guard)) {
+    if (r->is_guarded && !guard_admits(order->guard)) {
         end_in(r, 0, RUN_STOPPED, 0);
         return r->serial;
     }
@@ -353,7 +353,7 @@ void virtual_pool_kill_locked(struct worker *w)
 {
     for (struct run *r = runs, *next; r != NULL; r = next) {
         next = r->next;
-        if (r->worker != w || !r->has_lock)
+        if (r->worker != w || !r->is_guarded)
             continue;
         world_say("the guard kills %s", r->id);
         if (r->pool != NULL) {
