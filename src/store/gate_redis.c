@@ -50,19 +50,19 @@ int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting)
     return link_call(g->link, is_waiting ? 7 : 6, argv, NULL, on_entered, g);
 }
 
-static void on_defined(void *arg, const struct reply *r)
+static void on_limit(void *arg, const struct reply *r)
 {
     struct gate_redis *g = arg;
 
     if (!is_bad(g, r, 1))
-        g->events.defined(g->events.arg, reply_str(reply_at(reply_at(r, 0), 1)));
+        g->events.limit(g->events.arg, reply_str(reply_at(reply_at(r, 0), 1)));
 }
 
-int gate_define(struct gate_redis *g)
+int gate_ask_limit(struct gate_redis *g)
 {
     const char *argv[] = {"FCALL", "later_v1_gates", "1", g->root, g->gate};
 
-    return link_call(g->link, 5, argv, NULL, on_defined, g);
+    return link_call(g->link, 5, argv, NULL, on_limit, g);
 }
 
 static void on_beats(void *arg, const struct reply *r)

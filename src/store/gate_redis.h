@@ -13,7 +13,7 @@
 
 struct gate_events {
     void (*entered)(void *arg, const struct gate_enter_reply *r);
-    void (*defined)(void *arg, const char *limit); /* its text in R:limits, "" if there is none */
+    void (*limit)(void *arg, const char *limit); /* its text in R:limits, "" if there is none */
     void (*beats)(void *arg, const struct gate_beats_reply *r);
     void (*done_asked)(void *arg, bool is_done);
     void (*done_told)(void *arg);
@@ -32,8 +32,8 @@ void gate_redis_free(struct gate_redis *g);
 
 /* Take a permit; with is_waiting, wait for it. */
 int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting);
-/* Ask how the gate is defined. */
-int gate_define(struct gate_redis *g);
+/* Ask for the definition of the semaphore. */
+int gate_ask_limit(struct gate_redis *g);
 /* Ask when the last beat of each worker came, by the clock of Redis. Good for an estimate only. */
 int gate_beats(struct gate_redis *g);
 

@@ -19,13 +19,13 @@
 #define EPOCH 1000
 #define PEER 17
 
-/* The effects, a letter each: R register, D define, E beat, N enter and wait, n enter and do not
- * wait, L ask for the beats, C clear, P reap, A ask whether it is done, M note it done, V
- * leave, S start, / relink. The command gets a signal: t TERM, k KILL, 0 another. ! done. */
+/* The effects, a letter each: R register, D ask for the limit, E beat, N enter and wait, n enter
+ * and do not wait, L ask for the beats, C clear, P reap, A ask whether it is done, M note it done,
+ * V leave, S start, / relink. The command gets a signal: t TERM, k KILL, 0 another. ! over. */
 static struct {
     char log[256];
     size_t n;
-    bool admits, is_guarded, cannot_run;
+    bool admits, must_end, cannot_run;
     int64_t fence;
     struct mono armed;
     enum keeper_end end;
@@ -52,7 +52,7 @@ static inline int op_reg(void *ctx, const struct store_register *req)
     return 0;
 }
 
-static inline int op_define(void *ctx)
+static inline int op_ask_limit(void *ctx)
 {
     (void)ctx;
     put('D');
@@ -143,12 +143,12 @@ static inline bool op_admits(void *ctx, int64_t fence)
     return world.admits;
 }
 
-static inline int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
+static inline int op_start(void *ctx, int64_t epoch, int64_t fence, bool must_end)
 {
     (void)ctx;
     assert_int_equal(epoch, EPOCH);
     world.fence = fence;
-    world.is_guarded = is_guarded;
+    world.must_end = must_end;
     put('S');
     return world.cannot_run ? -1 : 0;
 }
@@ -178,7 +178,7 @@ static inline void op_arm(void *ctx, struct mono at)
     world.armed = at;
 }
 
-static inline void op_done(void *ctx, enum keeper_end end)
+static inline void op_over(void *ctx, enum keeper_end end)
 {
     (void)ctx;
     assert_false(world.is_done);
@@ -187,10 +187,10 @@ static inline void op_done(void *ctx, enum keeper_end end)
     put('!');
 }
 
-static const struct keeper_ops ops = {op_reg,    op_define,  op_beat,     op_enter,     op_beats,
-                                      op_clear,  op_reap,    op_ask_done, op_tell_done, op_leave,
-                                      op_relink, op_is_gone, op_admits,   op_start,     op_kill,
-                                      op_tell,   op_fail,    op_arm,      op_done};
+static const struct keeper_ops ops = {op_reg,    op_ask_limit, op_beat,     op_enter,     op_beats,
+                                      op_clear,  op_reap,      op_ask_done, op_tell_done, op_leave,
+                                      op_relink, op_is_gone,   op_admits,   op_start,     op_kill,
+                                      op_tell,   op_fail,      op_arm,      op_over};
 
 static inline void begin_with(const struct keeper_conf *conf)
 {

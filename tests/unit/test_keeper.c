@@ -6,7 +6,7 @@ static void test_it_comes_in_and_goes(void **state)
     (void)state;
     come_in(false, 0);
     assert_int_equal(world.fence, 77);
-    assert_true(world.is_guarded);
+    assert_true(world.must_end);
     until_out();
     out("E");
     beaten(STORE_OK);
@@ -329,11 +329,11 @@ static void test_a_semaphore_may_be_kept(void **state)
     begin(true, -1, 0);
     keeper_link_up(keeper, now);
     out("D");
-    keeper_on_defined(keeper, now, "semaphore 3 keep");
+    keeper_on_limit(keeper, now, "semaphore 3 keep");
     registered();
     entered(true);
     out("RNS");
-    assert_false(world.is_guarded);
+    assert_false(world.must_end);
     keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     now = mono_add_ms(now, 100000);
     keeper_on_timer(keeper, now);

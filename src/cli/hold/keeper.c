@@ -45,7 +45,7 @@ void keeper_be_gone(struct keeper *k)
     k->stage = GONE;
     k->out = CALL_NONE;
     k->ops->arm(k->ctx, MONO_NEVER);
-    k->ops->done(k->ctx, k->end);
+    k->ops->over(k->ctx, k->end);
 }
 
 void keeper_leave(struct keeper *k, struct mono now, enum keeper_end end)
@@ -197,8 +197,8 @@ static int send(struct keeper *k, enum call call)
     switch (call) {
     case CALL_REGISTER:
         return send_register(k);
-    case CALL_DEFINE:
-        return k->ops->define(k->ctx);
+    case CALL_ASK_LIMIT:
+        return k->ops->ask_limit(k->ctx);
     case CALL_BEAT:
         return k->ops->beat(k->ctx, k->epoch);
     case CALL_ENTER:
@@ -230,8 +230,8 @@ static enum call next_call(const struct keeper *k, struct mono now)
         return k->epoch != 0 ? CALL_LEAVE : CALL_NONE;
     if (k->is_lost && k->epoch == 0)
         return CALL_NONE;
-    if (k->conf.is_sem && !k->is_defined)
-        return CALL_DEFINE;
+    if (k->conf.is_sem && !k->knows_limit)
+        return CALL_ASK_LIMIT;
     if (k->epoch == 0)
         return CALL_REGISTER;
     if (is_due(k->beat_at, now))

@@ -5,9 +5,9 @@
  * process.
  *
  * It is a worker without queues: it registers, beats every 5 s, watches the other workers and reaps
- * silent ones, so that a holder that died is found even where no laterd runs. The states of the
- * permit: OUTSIDE (asking, or waiting) -> GRANTED (ours, but the last beat is too old to start) ->
- * INSIDE (the command runs) -> ENDING (Redis is told) -> GONE.
+ * those after their silence, so that a holder that died is found even where no laterd runs. The
+ * states of the permit: OUTSIDE (asking, or waiting) -> GRANTED (ours, but the last beat is too old
+ * to start) -> INSIDE (the command runs) -> ENDING (Redis is told) -> GONE.
  *
  * One question at a time is under way. An operation that asks returns 0 if the question was sent,
  * else -1. The answer is one keeper_on_* event, keeper_on_error or keeper_link_down.
@@ -49,7 +49,7 @@ enum keeper_command { KEEPER_SUCCEEDED, KEEPER_ENDED, KEEPER_KILLED_BY_GUARD };
 /* Effects. ctx is that of keeper_new. */
 struct keeper_ops {
     int (*reg)(void *ctx, const struct store_register *req);
-    int (*define)(void *ctx);
+    int (*ask_limit)(void *ctx);
     int (*beat)(void *ctx, int64_t epoch);
     int (*enter)(void *ctx, int64_t epoch, bool is_waiting);
     int (*beats)(void *ctx);
@@ -65,14 +65,15 @@ struct keeper_ops {
     bool (*is_gone)(void *ctx, const struct store_peer *peer);
     /* Give the fence to the guard. Whether the command may start (run/guard/guard.h). */
     bool (*admits)(void *ctx, int64_t fence);
-    /* Start the command. 0, or -1: it cannot be run, which counts as its end. */
-    int (*start)(void *ctx, int64_t epoch, int64_t fence, bool is_guarded);
+    /* Start the command. must_end: when the link is lost for long, as under a lock. 0, or -1: it
+     * cannot be run, which counts as its end. */
+    int (*start)(void *ctx, int64_t epoch, int64_t fence, bool must_end);
     void (*kill)(void *ctx, int sig); /* signal the command's group; KILL also ends
                                             what it left behind, and waits for that */
     void (*tell)(void *ctx, const char *text);
     void (*fail)(void *ctx, enum error_class class, const char *text); /* why there is no permit */
     void (*arm)(void *ctx, struct mono at);       /* call keeper_on_timer then */
-    void (*done)(void *ctx, enum keeper_end end); /* the last effect */
+    void (*over)(void *ctx, enum keeper_end end); /* the last effect */
 };
 
 struct keeper_conf {
@@ -92,7 +93,7 @@ void keeper_free(struct keeper *k); /* NULL is fine */
 void keeper_link_up(struct keeper *k, struct mono now);
 void keeper_link_down(struct keeper *k, struct mono now, enum error_class class, const char *text);
 void keeper_on_registered(struct keeper *k, struct mono now, const struct store_register_reply *r);
-void keeper_on_defined(struct keeper *k, struct mono now, const char *limit);
+void keeper_on_limit(struct keeper *k, struct mono now, const char *limit);
 void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_reply *r);
 void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_enter_reply *r);
 void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r);

@@ -30,13 +30,13 @@ void keeper_on_registered(struct keeper *k, struct mono now, const struct store_
     keeper_on_timer(k, now);
 }
 
-void keeper_on_defined(struct keeper *k, struct mono now, const char *limit)
+void keeper_on_limit(struct keeper *k, struct mono now, const char *limit)
 {
     size_t n = strlen(limit);
 
-    if (!take(k, CALL_DEFINE))
+    if (!take(k, CALL_ASK_LIMIT))
         return;
-    k->is_defined = true;
+    k->knows_limit = true;
     k->is_kept = n >= 4 && strcmp(limit + n - 4, "keep") == 0;
     keeper_on_timer(k, now);
 }

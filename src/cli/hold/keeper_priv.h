@@ -15,7 +15,7 @@ enum stage { OUTSIDE, GRANTED, INSIDE, ENDING, GONE };
 enum call {
     CALL_NONE,
     CALL_REGISTER,
-    CALL_DEFINE,
+    CALL_ASK_LIMIT,
     CALL_BEAT,
     CALL_ENTER,
     CALL_BEATS,
@@ -37,7 +37,7 @@ struct keeper {
     int64_t epoch; /* 0: not registered */
     int64_t seen, seq;
     int64_t fence;
-    bool is_defined;                /* the semaphore's definition was read */
+    bool knows_limit;               /* the semaphore's definition was read */
     bool is_kept;                   /* the semaphore says on_lost: keep */
     bool is_regaining;              /* the command runs, but Redis does not know of its permit */
     bool is_lost;                   /* the command is being killed */
@@ -66,7 +66,7 @@ void keeper_lose(struct keeper *k, const char *why);
 void keeper_try_to_start(struct keeper *k, struct mono now);
 /* The same, and ask for a beat then. */
 void keeper_start_or_beat(struct keeper *k, struct mono now);
-/* -n: it waits for no silent holder. */
+/* -n: it does not wait for the silence of a holder. */
 bool keeper_is_hurried(const struct keeper *k);
 /* The time is up, or there is none. Ask for the beats: the holder may be gone. With -n a worker
  * that is known to be gone is reaped first; one that waits has done so. */

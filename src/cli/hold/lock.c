@@ -52,7 +52,7 @@ struct lock {
     enum keeper_end end;
     struct boot acked; /* when the last acknowledged beat was sent */
     int64_t fence;
-    bool is_guarded;
+    bool must_end;
     int status;  /* of the command */
     int stopped; /* the last signal that this process got */
 };
@@ -75,9 +75,9 @@ static int op_reg(void *ctx, const struct store_register *req)
                           &(struct store_fields){NULL, 0});
 }
 
-static int op_define(void *ctx)
+static int op_ask_limit(void *ctx)
 {
-    return gate_define(((struct lock *)ctx)->gate);
+    return gate_ask_limit(((struct lock *)ctx)->gate);
 }
 
 static int op_beat(void *ctx, int64_t epoch)
@@ -191,11 +191,11 @@ int lock_not_run(const char *command, struct err *err)
     return errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE ? 71 : 126;
 }
 
-static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
+static int op_start(void *ctx, int64_t epoch, int64_t fence, bool must_end)
 {
     struct lock *l = ctx;
     /* From then on the command would get TERM anyway. The guard kills only later (15 s). */
-    int64_t until_us = is_guarded ? l->acked.us + KEEPER_TERM_MS * INT64_C(1000) : INT64_MAX;
+    int64_t until_us = must_end ? l->acked.us + KEEPER_TERM_MS * INT64_C(1000) : INT64_MAX;
     char **env = make_env(l, epoch, fence), **argv = lock_start_argv(until_us, l->order->argv);
     struct err err = ERR_INIT;
     pid_t pid = command_start(l->child, argv, env, &err);
@@ -209,8 +209,8 @@ static int op_start(void *ctx, int64_t epoch, int64_t fence, bool is_guarded)
         return -1;
     }
     l->fence = fence;
-    l->is_guarded = is_guarded;
-    if (is_guarded)
+    l->must_end = must_end;
+    if (must_end)
         guard_set_process(l->guard, PLACE, pid);
     else
         guard_clear(l->guard, PLACE);
@@ -258,7 +258,7 @@ static void op_arm(void *ctx, struct mono at)
     loop_alarm_set(((struct lock *)ctx)->alarm, at);
 }
 
-static void op_done(void *ctx, enum keeper_end end)
+static void op_over(void *ctx, enum keeper_end end)
 {
     struct lock *l = ctx;
 
@@ -268,7 +268,7 @@ static void op_done(void *ctx, enum keeper_end end)
 
 static const struct keeper_ops ops = {
     .reg = op_reg,
-    .define = op_define,
+    .ask_limit = op_ask_limit,
     .beat = op_beat,
     .enter = op_enter,
     .beats = op_beats,
@@ -285,7 +285,7 @@ static const struct keeper_ops ops = {
     .tell = op_tell,
     .fail = op_fail,
     .arm = op_arm,
-    .done = op_done,
+    .over = op_over,
 };
 
 /* ---- events from below */
@@ -377,9 +377,9 @@ static void on_entered(void *arg, const struct gate_enter_reply *r)
     keeper_on_entered(((struct lock *)arg)->keeper, mono_now(), r);
 }
 
-static void on_defined(void *arg, const char *limit)
+static void on_limit(void *arg, const char *limit)
 {
-    keeper_on_defined(((struct lock *)arg)->keeper, mono_now(), limit);
+    keeper_on_limit(((struct lock *)arg)->keeper, mono_now(), limit);
 }
 
 static void on_beats(void *arg, const struct gate_beats_reply *r)
@@ -425,7 +425,7 @@ static void on_end(void *arg, int status)
     struct lock *l = arg;
     enum keeper_command how = status == 0 ? KEEPER_SUCCEEDED : KEEPER_ENDED;
 
-    if (l->is_guarded && guard_has_killed(l->guard, PLACE))
+    if (l->must_end && guard_has_killed(l->guard, PLACE))
         how = KEEPER_KILLED_BY_GUARD;
     l->status = status;
     guard_clear(l->guard, PLACE);
@@ -445,7 +445,7 @@ static int build(struct lock *l, struct err *err)
                                         .failed = on_error,
                                         .arg = l};
     struct gate_events gate_events = {.entered = on_entered,
-                                      .defined = on_defined,
+                                      .limit = on_limit,
                                       .beats = on_beats,
                                       .done_asked = on_done_asked,
                                       .done_told = on_done_told,
