@@ -201,7 +201,7 @@ static int run_limits(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option limits_options[] = {
-    {"burst", "N", "of a rate: how many may start at once (gcra; default: 1)"},
+    {"burst", "N", "of a rate: how many may pass at once (gcra; default: 1)"},
     {"algorithm", "gcra|funnel|sliding|fixed",
      "how a rate is counted (default: gcra, alias funnel)"},
     {"on-lost", "keep|kill", "the holders of a semaphore without Redis (default: keep)"},
@@ -214,7 +214,7 @@ const struct cli_verb cmd_limits = {
     "list, set and delete semaphores and rates",
     "List the limits of the fleet, or define one. A change holds at once for all that\n"
     "wait; who holds a permit keeps it. {key} in NAME makes it a template with permits of\n"
-    "its own for every key. 0 shuts a gate; without a definition it is shut too.\n"
+    "its own for every key. 0 closes a gate; without a definition it is closed too.\n"
     "\n"
     "  later limits set smtp semaphore 20\n"
     "  later limits set gateway rate 100/1m --burst 20\n"

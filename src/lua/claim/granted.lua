@@ -1,13 +1,14 @@
 -- The granted jobs of a queue as rows of a slice (waiting.lua): they are claimed before all others.
 
--- Read the first `most` granted jobs. A job whose rate was shut or deleted since waits again.
+-- Read the first `most` granted jobs. A job whose rate was closed since (its limit is 0, or it was
+-- deleted) waits again.
 local function read_granted(R, queue, most, ctx)
   local rows = {}
   local ids = db('ZRANGE', R .. ':granted:' .. queue, 0, most - 1)
   local spots = #ids > 0 and db('HMGET', R .. ':parked', unpack(ids))
   for i, id in ipairs(ids) do
     local spot = L.read_spot(spots[i])
-    local closed = L.closed_gate(ctx.book, spot)
+    local closed = L.closed_rate(ctx.book, spot)
     if closed then
       L.take_back(ctx.book, queue, id, closed)
     else

@@ -32,7 +32,7 @@ local function apply_done(R, r, job, tries, now_ms)
     L.end_unique(R, r.id, job) -- a child may have the same key
     caused = L.add_children(R, r, job.b, now_ms)
   end
-  caused[#caused + 1] = L.follow(R, r.id, job, r.result, r.a > 0, now_ms)
+  caused[#caused + 1] = L.add_next(R, r.id, job, r.result, r.a > 0, now_ms)
   L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output), now_ms,
            r.a)
   L.keep_caused(R, r.id, caused)

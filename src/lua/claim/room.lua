@@ -140,8 +140,8 @@ function L.room_in(worker, queue, count)
 end
 
 -- Would a worker take a job of this queue, if it were granted one? One that nobody takes keeps a
--- permit from all others for a second. Not the caller, when it has just said that it has no room.
--- Asked once in a call for each queue.
+-- permit from all others for a second. Not the worker of this call, when it has just said that it
+-- has no room. Asked once in a call for each queue.
 function L.has_taker(book, queue)
   local function together(epoch)
     return epoch == book.epoch and book.together or nil

@@ -206,7 +206,7 @@ local function handle_special(R, b, i, fence, s, ctx)
   end
   hold(R, b, i, s)
   local gates = b.gates[i]
-  return gates and (L.is_guarded(ctx.book, gates) and 2 or 1) or 0
+  return gates and (L.must_end(ctx.book, gates) and 2 or 1) or 0
 end
 
 -- ---- a slice

@@ -165,7 +165,7 @@ end
 -- A job that is done is followed by the next one of its chain, unless its batch is cancelled. job:
 -- as L.parse tells it, with its record. result: what its handler gave as its result, nil for
 -- nothing. stays: the job is kept. -> the id of the next one, nil for none
-function L.follow(R, id, job, result, stays, now_ms)
+function L.add_next(R, id, job, result, stays, now_ms)
   local queue, rest = string.match(job.n or '', '^([^,]+),?(.*)$')
   local batch = queue and L.member_batch(R, id, job.b)
   if queue and not (batch and batch.cancelled_ms) then

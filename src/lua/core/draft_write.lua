@@ -28,7 +28,7 @@ function L.hint(fn, ...)
 end
 
 -- Call fn(key) after the writes, or after they were undone; once for each key.
-function L.follow_up(fn, key)
+function L.after_writes(fn, key)
   for _, mend in ipairs(draft.mends) do
     if mend[1] == fn and mend[2] == key then
       return

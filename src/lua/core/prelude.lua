@@ -150,10 +150,10 @@ end
 local known_root
 local known_queues, n_known = {}, 0
 
--- L.followers: root -> until when its events are followed, and how many may still be told
+-- L.tails: root -> until when its events are followed, and how many may still be told
 -- (v1/tail.lua). L.events: the events of this call, false while nobody follows. Events that nobody
 -- follows must cost nothing, so L.event is called only while L.events is set.
-L.followers = {}
+L.tails = {}
 L.events = false
 
 -- Decide, then write.
@@ -181,7 +181,7 @@ function L.register(name, flags, fn)
         return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
       end
       known_root = keys[1]
-      L.events = L.followers[known_root] and L.watch(known_root) or false
+      L.events = L.tails[known_root] and L.watch(known_root) or false
       local ok, reply = pcall(call, fn, keys[1], args)
       if ok then
         if L.events then

@@ -2,12 +2,12 @@
 --   lock:NAME   one holder           R:lock:NAME  HASH holder until fence depth since token
 --   sem:NAME    as many as its limit R:sem:NAME   ZSET holder -> until ms
 --   rate:NAME   so many in a time    R:rate:<algorithm>:NAME  what gate_rate.lua needs
---                                    R:rate:granted:NAME  SET of jobs that were granted a start
---                                    which they have not claimed yet
--- `kind:NAME` is the id of a gate. Holders: a job by its id, a worker (later lock) as @EPOCH, a
--- caller of the bare functions as =OWNER. until: when the lease of a holder ends. A holder without
--- a lease has 0 (lock) or L.LIVES + since (semaphore): it keeps its permit as long as its job or
--- worker lives, and reaping the worker frees it.
+--                                    R:rate:granted:NAME  SET of jobs that were granted a permit
+--                                    and are not claimed yet
+-- `kind:NAME` is the id of a gate. Holders: a job by its id, a program (later lock: a worker) as
+-- @EPOCH, a caller of the bare functions as =OWNER. until: when the lease of a holder ends. A
+-- holder without a lease has 0 (lock) or L.LIVES + since (semaphore): it keeps its permit as long
+-- as its job or worker lives, and reaping the worker frees it.
 --
 -- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
 -- is_touched, ...}. touched: gates that lost a holder, until L.hand_on hands their permits on
@@ -78,7 +78,7 @@ function L.gate(book, id)
 end
 
 -- -> how many permits are free now, less than 0 if the limit has become lower than the number of
--- holders. A semaphore or a rate without a definition is shut, and a note tells `later health`.
+-- holders. A semaphore or a rate without a definition is closed, and a note tells `later health`.
 function L.free_permits(book, g)
   local free = g.free
   if not free then
@@ -135,16 +135,16 @@ function L.promise(book, g, job)
   end
 end
 
--- Does this gate refuse even jobs that were granted a permit? Only a rate does, when it was shut or
--- deleted meanwhile; a permit of a lock or a semaphore stays.
-function L.is_closed(g)
+-- Does this gate refuse even jobs that were granted a permit? Only a rate does, when it was closed
+-- meanwhile: its limit is 0, or it was deleted. A permit of a lock or a semaphore stays.
+function L.is_closed_rate(g)
   return g.kind == 'rate' and (not g.limit or g.limit.n == 0)
 end
 
--- -> the number of the first gate of a spot that lets nobody in; nil: none.
-function L.closed_gate(book, spot)
+-- -> the number of the first rate of a spot that lets nobody in; nil: none.
+function L.closed_rate(book, spot)
   for i, id in ipairs(spot and spot.gates or {}) do
-    if L.is_closed(L.gate(book, id)) then
+    if L.is_closed_rate(L.gate(book, id)) then
       return i
     end
   end

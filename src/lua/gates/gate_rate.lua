@@ -64,7 +64,7 @@ function L.RATES.gcra.opens(book, g, n)
 end
 
 -- Not called with a limit of 0: a job that got its grant before is refused then
--- (L.is_closed).
+-- (L.is_closed_rate).
 function L.RATES.gcra.take(book, g, n)
   local lead, interval = gcra(book, g)
   put_lead(book, g, lead + n * interval)

@@ -13,31 +13,31 @@
 --                                over) -> ms: when to look there again; NEVER for a semaphore or a
 --                                rate that opens by a call only: so all with waiters are here
 --
--- spot: "<ticket> <passes> <due> <at>" LF gate LF gate ... at: which of its gates it waits for, 0
--- when it was granted. Tickets come from the hybrid clock, so they rise; a job keeps its own until
--- it starts. A job takes all its gates together, or none. A job that was passed over PASSES times
--- takes them one by one instead, in the order of L.gates_of, and keeps those that it has: so it
--- gets them all in the end. All jobs take gates in the same order, so none waits for another in a
--- circle.
+-- spot: "<ticket> <times passed over> <due> <at>" LF gate LF gate ... at: which of its gates it
+-- waits for, 0 when it was granted. Tickets come from the hybrid clock, so they rise; a job keeps
+-- its own until it starts. A job takes all its gates together, or none. A job that was passed over
+-- PASSED_OVER_MAX times takes them one by one instead, in the order of L.gates_of, and keeps those
+-- that it has: so it gets them all in the end. All jobs take gates in the same order, so none waits
+-- for another in a circle.
 --
 -- A queue stands aside at the gates where it has parked jobs when a grant of it was not claimed
--- within GRANT_MS (the grant is taken back), when it was granted as many jobs as the caller has
--- room for, or when no worker has room for it (L.may_grant). Jobs of other queues pass meanwhile:
--- they do not wait for a queue that is full, paused or served by no worker. The workers of the
--- queue are woken, and their next step that names it with room makes it a waiter again. A job that
--- is refused for want of room counts as passed over.
+-- within GRANT_MS (the grant is taken back), when it was granted as many jobs as the worker
+-- of this call has room for, or when no worker has room for it (L.may_grant). Jobs of other queues
+-- pass meanwhile: they do not wait for a queue that is full, paused or served by no worker. The
+-- workers of the queue are woken, and their next step that names it with room makes it a waiter
+-- again. A job that is refused for want of room counts as passed over.
 
-local PASSES = 16
+local PASSED_OVER_MAX = 16
 local OPEN_MAX = 64         -- gates that a call looks at, offers that it makes, rows
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 local NEVER = L.LATEST
 
 function L.read_spot(text)
-  local ticket, passes, due, at, rest = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)\n(.+)$')
-  local spot = {ticket = L.whole(ticket), passes = L.whole(passes), due = L.whole(due),
+  local ticket, over, due, at, rest = string.match(text or '', '^(%d+) (%d+) (%d+) (%d+)\n(.+)$')
+  local spot = {ticket = L.whole(ticket), passed_over = L.whole(over), due = L.whole(due),
                 at = L.whole(at), gates = {}}
-  if not (spot.ticket and spot.passes and spot.due and spot.at) then
+  if not (spot.ticket and spot.passed_over and spot.due and spot.at) then
     return nil
   end
   for id in string.gmatch(rest, '[^\n]+') do
@@ -50,7 +50,7 @@ function L.read_spot(text)
 end
 
 function L.spot_text(spot)
-  return L.int(spot.ticket) .. ' ' .. L.int(spot.passes) .. ' ' .. L.int(spot.due) .. ' ' ..
+  return L.int(spot.ticket) .. ' ' .. L.int(spot.passed_over) .. ' ' .. L.int(spot.due) .. ' ' ..
          L.int(spot.at) .. '\n' .. table.concat(spot.gates, '\n')
 end
 
@@ -95,15 +95,15 @@ end
 -- comes to wait behind others of its queue, since it is their turn first, and a queue that is put
 -- aside looks at its first jobs only (OPEN_MAX).
 local function keep_nothing(book, job, spot)
-  if spot.passes > PASSES then
+  if spot.passed_over > PASSED_OVER_MAX then
     L.let_go(book, {job})
-    spot.passes = PASSES
+    spot.passed_over = PASSED_OVER_MAX
   end
 end
 
 -- Does a job that takes its gates one by one come to wait behind others of its queue?
 local function is_behind(book, queue, id, spot)
-  local first = spot.passes > PASSES and
+  local first = spot.passed_over > PASSED_OVER_MAX and
                 db('ZRANGE', parked_at(book, queue, id), 0, 0, 'WITHSCORES')
   return first and first[2] and tonumber(first[2]) < spot.ticket
 end
@@ -165,14 +165,14 @@ end
 -- Take the gates of a parked job. -> the number of the gate that is shut; nil: it has all of them,
 -- and the caller writes its grant
 local function advance(book, job, spot)
-  if spot.passes < PASSES then
+  if spot.passed_over < PASSED_OVER_MAX then
     for i, id in ipairs(spot.gates) do
       if L.free_permits(book, L.gate(book, id)) <= 0 then
         return i
       end
     end
   end
-  local from = spot.passes > PASSES and spot.at or 1
+  local from = spot.passed_over > PASSED_OVER_MAX and spot.at or 1
   for i = from, #spot.gates do
     local g = L.gate(book, spot.gates[i])
     if L.free_permits(book, g) <= 0 then
@@ -197,7 +197,7 @@ function L.pass_gates(book, queue, job, gates, due, fence)
     local g = L.gate(book, id)
     if is_any_aside and db('SISMEMBER', aside, id) == 1 or has_waiters(g) or
        L.free_permits(book, g) <= 0 then
-      return {ticket = fence, passes = 0, due = due, at = i, gates = gates}
+      return {ticket = fence, passed_over = 0, due = due, at = i, gates = gates}
     end
   end
   for i = 1, #gates do
@@ -206,8 +206,8 @@ function L.pass_gates(book, queue, job, gates, due, fence)
   return nil
 end
 
--- Must a handler that holds these gates end when its worker loses Redis?
-function L.is_guarded(book, gates)
+-- Must a handler that holds these gates end when its worker loses Redis? (Its job is guarded.)
+function L.must_end(book, gates)
   if not gates then
     return false
   end
@@ -276,7 +276,7 @@ function L.forget_spot(book, queue, job, spot)
   L.learn(book.R .. ':parked:' .. queue, 'zset', job, spot.ticket)
   db('ZREM', book.R .. ':parked:' .. queue, job)
   db('HDEL', book.R .. ':parked', job)
-  if spot.passes <= PASSES then
+  if spot.passed_over <= PASSED_OVER_MAX then
     L.learn(book.R .. ':holds', 'hash', job, false) -- it reserved nothing
   end
 end
@@ -286,7 +286,7 @@ end
 local function put_aside(book, queue, g)
   for _, job in ipairs(db('ZRANGE', parked_at(book, queue, g.id), 0, OPEN_MAX - 1)) do
     local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
-    if spot and spot.passes > PASSES then
+    if spot and spot.passed_over > PASSED_OVER_MAX then
       keep_nothing(book, job, spot)
       db('HSET', book.R .. ':parked', job, L.spot_text(spot))
     end
@@ -319,10 +319,10 @@ local function offer_to_job(book, g, queue, job)
     db('ZREM', parked_at(book, queue, g.id), job)
     return true
   end
-  local word = L.may_grant(book, queue, spot.passes >= PASSES)
+  local word = L.may_grant(book, queue, spot.passed_over >= PASSED_OVER_MAX)
   if word ~= 'yes' then
     if word == 'no' then
-      spot.passes = spot.passes + 1
+      spot.passed_over = spot.passed_over + 1
       db('HSET', book.R .. ':parked', job, L.spot_text(spot))
     end
     put_aside(book, queue, g)
@@ -334,7 +334,7 @@ local function offer_to_job(book, g, queue, job)
   if not shut then
     L.let_in(book, queue, job, spot)
   else
-    spot.at, spot.passes = shut, spot.passes + 1
+    spot.at, spot.passed_over = shut, spot.passed_over + 1
     park(book, queue, job, spot)
   end
   return true
@@ -417,7 +417,7 @@ function L.take_back(book, queue, job, at)
   db('ZREM', book.R .. ':granted:' .. queue, job)
   L.let_go(book, {job})
   if spot then
-    spot.at, spot.passes = at or 1, 0
+    spot.at, spot.passed_over = at or 1, 0
     if not at then
       stand_back(book, queue, spot.gates)
     end

@@ -21,10 +21,10 @@ end
 
 -- A job has all its gates and waits for none any more. Where this step claims next, it is put
 -- into book.let_in, from which granted.lua claims it; else its grant is written. So is that of a
--- job with a start of a rate that was shut or deleted since: the next claim takes it back.
+-- job with a permit of a rate that was closed since: the next claim takes it back.
 function L.let_in(book, queue, job, spot)
   local list = book.let_in[queue]
-  if not book.claims_next or (book.room[queue] or 0) == 0 or L.closed_gate(book, spot) or
+  if not book.claims_next or (book.room[queue] or 0) == 0 or L.closed_rate(book, spot) or
      not list and db('ZCARD', book.R .. ':granted:' .. queue) > 0 then
     L.grant(book, queue, job, spot)
     return
@@ -51,8 +51,8 @@ function L.grant_rest(book, queue)
   end
 end
 
--- May one more job of the queue be granted? As many as the caller has room for. Where the caller
--- has no room or did not name the queue: one, if some worker has room, or if the job was refused
+-- May one more job of the queue be granted? As many as the worker of this call has room for. Where
+-- it has no room or did not name the queue: one, if some worker has room, or if the job was refused
 -- often enough (is_its_turn), since workers that are busy each time would never come to it, and a
 -- grant waits for a while. -> 'yes', 'enough' (as many as there is room for), 'no' (no worker has
 -- room)

@@ -6,7 +6,7 @@
 -- NAME`. So the call that ends a job need not read its record, but for a chain.
 
 -- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
--- counts its start. -> text for R:holds, or nil
+-- counts its claim. -> text for R:holds, or nil
 function L.holding_started(gates, job)
   if not (gates or job.u or job.n or job.b) then
     return nil

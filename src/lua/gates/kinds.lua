@@ -108,7 +108,7 @@ function L.KINDS.sem.take(book, g, holder, _, until_ms)
   if not until_ms and last and last < L.LIVES then
     db('PERSIST', g.key)
   end
-  L.follow_up(expire_with_leases, g.key)
+  L.after_writes(expire_with_leases, g.key)
 end
 
 function L.KINDS.sem.drop(book, g, holders)
@@ -120,11 +120,11 @@ function L.KINDS.sem.drop(book, g, holders)
     return false
   end
   L.add_free(g, n)
-  L.follow_up(expire_with_leases, g.key)
+  L.after_writes(expire_with_leases, g.key)
   return true
 end
 
--- ---- rates: starts that are kept for granted jobs are not free
+-- ---- rates: permits that are kept for granted jobs are not free
 
 function L.KINDS.rate.free_permits(book, g)
   return L.RATES[g.limit.algorithm].free_permits(book, g) - db('SCARD', g.granted)

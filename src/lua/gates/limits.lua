@@ -5,7 +5,7 @@
 
 L.GATE_NAME_MAX = 256
 L.MAX_LIMITS = 1000         -- definitions in one namespace
-L.MAX_PERMITS = 1000000     -- permits of a semaphore, starts of a rate
+L.MAX_PERMITS = 1000000     -- permits of a semaphore or a rate
 
 -- -> the name; fails with ELATER_GATE unless it may stand in a record header, in a key and on a
 -- terminal. what: names it in the error.

@@ -44,8 +44,8 @@ end
 
 -- The gates of a job, its own and its queue's, as ids in the order in which they are taken: by kind
 -- and name, so that no two jobs ever wait for each other. Rates come last, since they open by
--- themselves: otherwise a start would be kept for a job that still waits for a lock, and others
--- would wait for this start. -> list, nil for none; why the job cannot run
+-- themselves: otherwise a permit would be kept for a job that still waits for a lock, and others
+-- would wait for this permit. -> list, nil for none; why the job cannot run
 function L.gates_of(job, of_queue)
   local out, why = {}, nil
   if not (of_queue or job.l or job.s or job.r or (job.o and job.u)) then

@@ -104,7 +104,7 @@ end
 -- -> why a semaphore or rate lets nobody in (it is not defined, is defined as the other kind, or
 -- has the limit 0), or nil. The text has no command with the name in it: a producer chose the name,
 -- and a shell might execute parts of it.
-local function shut(e, g, kind)
+local function closed(e, g, kind)
   local other = g.kind == 'sem' and 'rate' or 'sem'
   if not g.limit and L.limit_of(e.R, other, g.name) then
     return g.name .. ' is defined as a ' .. (other == 'sem' and 'semaphore' or other) ..
@@ -136,7 +136,7 @@ function GATES.sem(e, g)
   local n, words = tell_holders(e, g)
   L.tell(e, 'limit', g.limit and g.limit.n)
   L.tell(e, 'held', n)
-  local text = shut(e, g, 'semaphore')
+  local text = closed(e, g, 'semaphore')
   if text then
     return text
   elseif n < g.limit.n then
@@ -148,11 +148,11 @@ end
 
 function GATES.rate(e, g)
   L.tell(e, 'limit', g.limit and L.limit_text(g.limit))
-  local text = shut(e, g, 'rate')
+  local text = closed(e, g, 'rate')
   if text then
     return text
   end
-  local opens_ms, kept = L.next_start(e.book, g)
+  local opens_ms, kept = L.next_pass(e.book, g)
   if opens_ms == 0 then
     return nil
   end

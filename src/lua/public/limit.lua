@@ -5,13 +5,13 @@
 -- later_limits R -> [name, definition, ...]
 --
 -- The definitions of semaphores and rates, shared by all workers. NAME may hold {key} once: then it
--- is a template for every name that fits it, and each name has permits of its own. N: 0 shuts the
+-- is a template for every name that fits it, and each name has permits of its own. N: 0 closes the
 -- gate. rate 100/1m: 100 in a minute. burst: how many at once (gcra only; 1 without it). algorithm:
 -- gcra without it; funnel is another name for gcra. on_lost: what the holders of a semaphore do
 -- when their worker loses Redis (keep without it). missing: define it only if there is no
 -- definition yet; kept: there was one, and it stays.
 -- A change takes effect at once, also for those who wait; a holder keeps its permit. Deleting a
--- definition shuts the gate for its waiters, or leaves it to the template that its name fits.
+-- definition closes the gate for its waiters, or leaves it to the template that its name fits.
 -- definition: `semaphore N keep|kill` or `rate ALGORITHM N PER_MS BURST`.
 -- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates
 -- with waiters) for a template.

@@ -1,6 +1,6 @@
 -- later_throttle R NAME [quota N] -> [limited, limit, left, retry_after_ms, reset_after_ms]
 --
--- Count N (1 without it) starts against a rate limit, all or none. The reply has the shape of
+-- Take N (1 without it) permits of a rate, all or none. The reply has the shape of
 -- CL.THROTTLE of redis-cell, with times in ms. limited: 1 when nothing was counted. limit: how many
 -- can pass at once. left: how many could pass now. retry_after_ms: after how long N can pass; -1
 -- when they did or never can (N over the limit). reset_after_ms: after how long all is as if
@@ -8,8 +8,8 @@
 -- Jobs that wait for this rate come first: while there are any, the answer is limited.
 -- Errors: ELATER_ARGS GATE OPTION LIMIT TYPE. Cost: O(log n) for sliding, else O(1).
 
--- -> in how many ms n starts can pass, -1 for never. kept: starts that are reserved for granted
--- jobs. Where n + kept starts are more than the limit, the time for n alone.
+-- -> in how many ms n can pass, -1 for never. kept: permits that are reserved for granted jobs.
+-- Where n + kept are more than the limit, the time for n alone.
 local function retry_after(book, g, n, kept)
   local rate = L.RATES[g.limit.algorithm]
   local opens_ms = rate.opens(book, g, n + kept) or rate.opens(book, g, n)

@@ -73,24 +73,24 @@ local function queue_of(record)
   return queue and #queue <= 64 and queue or nil
 end
 
--- -> what holds a running job with this score: live (a worker), dead (a worker that is being
+-- -> whose a running job with this score is: live (a worker), dead (a worker that is being
 -- reaped), stranger (a worker whose entry was lost: the reaper takes its jobs) or nobody (the score
 -- is no epoch, so no reap would ever take the job); the epoch as text
-local function holder(ctx, score)
+local function worker_of(ctx, score)
   local epoch = L.int(tonumber(score))
   if not L.whole(epoch) or tonumber(epoch) ~= tonumber(score) then
     return 'nobody', tostring(score)
   end
-  if ctx.holders[epoch] == nil then
+  if ctx.states[epoch] == nil then
     local counter = db('HGET', ctx.R .. ':workers', epoch)
-    ctx.holders[epoch] = counter == 'dead' and 'dead' or counter and 'live' or 'stranger'
+    ctx.states[epoch] = counter == 'dead' and 'dead' or counter and 'live' or 'stranger'
   end
-  return ctx.holders[epoch], epoch
+  return ctx.states[epoch], epoch
 end
 
 local function is_held(ctx, id)
   local score = db('ZSCORE', ctx.R .. ':running', id)
-  return score and holder(ctx, score) ~= 'nobody'
+  return score and worker_of(ctx, score) ~= 'nobody'
 end
 
 local LEFT = {live = ': its end puts that right', dead = ': it is being reaped',
@@ -209,7 +209,7 @@ end
 
 -- A running job: a repair only removes it from other sets.
 local function judge_held(ctx, row)
-  local R, who, epoch = ctx.R, holder(ctx, row.score)
+  local R, who, epoch = ctx.R, worker_of(ctx, row.score)
   if who == 'nobody' then
     return  -- reported by the phase running
   end
@@ -426,7 +426,7 @@ local function bury_unheld(ctx, id, why)
 end
 
 local function judge_running(ctx, id, score)
-  local R, who, epoch = ctx.R, holder(ctx, score)
+  local R, who, epoch = ctx.R, worker_of(ctx, score)
   if who == 'nobody' then
     local why = 'it is running, and ' .. L.one_line(epoch) .. ' is no worker'
     tell(ctx, 'bad-owner', id, queue_of(db('HGET', R .. ':jobs', id) or nil), why, function()
@@ -548,7 +548,7 @@ local function page_of(R, args, repairs)
      #names > (phase == 'keys' and 2 or 1) * count or (phase == 'keys' and #names % 2 == 1) then
     L.fail('ELATER_ARGS', 'give PHASE CURSOR COUNT (1 to 200) and at most COUNT names')
   end
-  local ctx = {R = R, now_ms = L.ms(L.now_us()), repairs = repairs, holders = {}, reply = {'', 0}}
+  local ctx = {R = R, now_ms = L.ms(L.now_us()), repairs = repairs, states = {}, reply = {'', 0}}
   ctx.ask = ask
   ctx.tell = function(...)
     tell(ctx, ...)

@@ -66,9 +66,9 @@ local function waiters_of(R, gate)
   return total, out
 end
 
--- -> when a rate lets the next start pass and its timer is due (ms; 0: it would now; nil: not by
--- itself); how many starts are reserved for granted jobs. Nothing is changed.
-function L.next_start(book, g)
+-- -> when a rate lets the next one pass and its timer is due (ms; 0: it would now; nil: not by
+-- itself); how many permits are reserved for granted jobs. Nothing is changed.
+function L.next_pass(book, g)
   local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
   if rate.seen(book, g) > kept then
     return 0, kept
@@ -85,7 +85,7 @@ local function describe(book, id)
   end
   local g = L.gate(book, id)
   local holders, list = L.holders(book, g)
-  local opens_ms = kind == 'rate' and g.limit and (L.next_start(book, g)) or list[3] or 0
+  local opens_ms = kind == 'rate' and g.limit and (L.next_pass(book, g)) or list[3] or 0
   local waiting, waiters = waiters_of(book.R, id)
   return {id, g.limit and L.limit_text(g.limit) or '', holders, list, waiting, waiters, opens_ms}
 end

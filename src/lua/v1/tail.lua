@@ -55,33 +55,33 @@ end
 
 -- Called at the beginning of a call that somebody follows. -> its L.events
 function L.watch(R)
-  local follower, second = L.followers[R], math.floor(L.ms(L.now_us()) / 1000)
-  if second ~= follower.second then
-    follower.second, follower.left = second, PER_S
+  local tail, second = L.tails[R], math.floor(L.ms(L.now_us()) / 1000)
+  if second ~= tail.second then
+    tail.second, tail.left = second, PER_S
   end
-  return {left = follower.left, bytes = 0, left_out = 0}
+  return {left = tail.left, bytes = 0, left_out = 0}
 end
 
 -- Called at the end of such a call: publish its events.
 function L.publish(R, events)
-  local follower, channel = L.followers[R], R .. ':events'
-  if not follower or #events + events.left_out + follower.left_out == 0 then
+  local tail, channel = L.tails[R], R .. ':events'
+  if not tail or #events + events.left_out + tail.left_out == 0 then
     return
   end
   local now_ms = L.ms(L.now_us())
-  if now_ms > follower.until_ms then
-    L.followers[R] = nil
+  if now_ms > tail.until_ms then
+    L.tails[R] = nil
     return
   end
-  follower.left = math.max(follower.left - #events, 0)
-  follower.left_out = follower.left_out + events.left_out
-  if #events == 0 and follower.left == 0 then
+  tail.left = math.max(tail.left - #events, 0)
+  tail.left_out = tail.left_out + events.left_out
+  if #events == 0 and tail.left == 0 then
     return
   end
   if redis.acl_check_cmd('PUBLISH', channel, '') then
-    table.insert(events, 1, '1 ' .. L.int(now_ms) .. ' ' .. L.int(follower.left_out))
+    table.insert(events, 1, '1 ' .. L.int(now_ms) .. ' ' .. L.int(tail.left_out))
     redis.pcall('PUBLISH', channel, table.concat(events, '\n'))
-    follower.left_out = 0
+    tail.left_out = 0
   end
 end
 
@@ -91,15 +91,15 @@ L.register('later_v1_tail', {'allow-oom'}, function(R, args)
     L.fail('ELATER_ARGS', 'give FOR_MS, 1 to ' .. L.int(FOR_MAX))
   end
   local now_ms = L.ms(L.now_us())
-  for root, follower in pairs(L.followers) do
-    if follower.until_ms < now_ms then
-      L.followers[root] = nil
+  for root, tail in pairs(L.tails) do
+    if tail.until_ms < now_ms then
+      L.tails[root] = nil
     end
   end
-  local follower = L.followers[R]
-  L.followers[R] = follower or {until_ms = 0, left = PER_S, left_out = 0}
-  L.followers[R].until_ms = math.max(L.followers[R].until_ms, now_ms + for_ms)
+  local tail = L.tails[R]
+  L.tails[R] = tail or {until_ms = 0, left = PER_S, left_out = 0}
+  L.tails[R].until_ms = math.max(L.tails[R].until_ms, now_ms + for_ms)
   -- Let this call publish how many events were left out, in case no later event does.
   L.events = L.watch(R)
-  return {now_ms, follower and 1 or 0}
+  return {now_ms, tail and 1 or 0}
 end)

@@ -209,17 +209,17 @@ void arena_stop(void)
 
 void arena_clear(int passes)
 {
-    static const char was[] = "local PASSES = 16";
+    static const char was[] = "local PASSED_OVER_MAX = 16";
     static const char *const flush[] = {"FLUSHALL"};
     const char *at = strstr(arena.library, was);
-    CLEANUP_FREE char *text = at == NULL
-                                  ? NULL
-                                  : mem_printf("%.*slocal PASSES = %d%s", (int)(at - arena.library),
-                                               arena.library, passes, at + strlen(was));
+    CLEANUP_FREE char *text =
+        at == NULL ? NULL
+                   : mem_printf("%.*slocal PASSED_OVER_MAX = %d%s", (int)(at - arena.library),
+                                arena.library, passes, at + strlen(was));
     const char *const load[] = {"FUNCTION", "LOAD", "REPLACE", text};
 
     if (text == NULL)
-        die("the library", "it has no PASSES");
+        die("the library", "it has no PASSED_OVER_MAX");
     must_words(flush, 1);
     must_words(load, 4);
 }

@@ -18,7 +18,7 @@ enum role { ROLE_ALL, ROLE_PRODUCER, ROLE_CALLER, ROLE_WORKER, ROLE_ADMIN, ROLES
 void arena_start(const char *library);
 void arena_stop(void);
 /* Empty the server and load the library. passes: how often a job is passed over before it takes its
- * gates one by one (PASSES). */
+ * gates one by one (PASSED_OVER_MAX). */
 void arena_clear(int passes);
 void arena_set_time(int64_t now_us);
 /* Send one command as this role. Returns the reply, owned by the caller; NULL with err for an error

@@ -48,7 +48,7 @@ enum model_state { JOB_GONE, JOB_WAITING, JOB_PARKED, JOB_RUNNING, JOB_DEAD, JOB
 
 /* How a job waits for its gates, and in which order it takes them. */
 struct model_spot {
-    int64_t ticket, passes, due;
+    int64_t ticket, passed_over, due;
     int at;             /* the gate that it waits for, from 1; 0: granted */
     int64_t granted_ms; /* when it was granted */
     int n;

@@ -23,7 +23,7 @@
 #define NO_END INT64_MAX /* of a permit that its holder keeps as long as it lives */
 /* A job that was passed over so often reserves gates. Fewer than in production, so that short
  * sequences get there. */
-#define MODEL_PASSES 2
+#define MODEL_PASSED_OVER_MAX 2
 
 enum gate_kind { KIND_LOCK, KIND_SEM, KIND_RATE };
 enum algorithm { RATE_GCRA, RATE_SLIDING, RATE_FIXED, RATE_COUNT };
@@ -175,7 +175,7 @@ void waiters_arm(struct model *m, const char *kind, const char *name, int64_t at
 void waiters_disarm(struct model *m, const char *kind, const char *name);
 /* A parked job leaves its gate; the caller gives it another state. */
 void waiters_unpark(struct model *m, struct model_job *j, bool keeps);
-bool waiters_is_guarded(struct model *m, const struct model_spot *spot);
+bool waiters_must_end(struct model *m, const struct model_spot *spot);
 /* Set R:holds of a job that has passed `taken` of these gates. is_started: also its unique key. */
 void waiters_hold(struct model *m, struct model_job *j, const struct model_spot *spot, int taken,
                   bool is_started);

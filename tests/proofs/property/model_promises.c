@@ -120,7 +120,7 @@ static void render_parked(const struct model *m, const struct model_job *j, stru
         rows_text(rows, "holds", "hash", j->id, j->holds);
     if (j->state != JOB_PARKED)
         return;
-    buf_printf(&text, "%lld %lld %lld %d", (long long)s->ticket, (long long)s->passes,
+    buf_printf(&text, "%lld %lld %lld %d", (long long)s->ticket, (long long)s->passed_over,
                (long long)s->due, s->at);
     for (int i = 0; i < s->n; i++)
         buf_printf(&text, "\n%s", s->gate[i]->id);
@@ -262,7 +262,7 @@ static const char *broken_holder(struct model *m, const struct model_gate *g, co
         return "NoHolderForTerminal: a job holds that has ended";
     if (j->state == JOB_WAITING)
         return "I7: a job holds that waits for its time";
-    if (j->state == JOB_PARKED && j->spot.at > 0 && j->spot.passes < MODEL_PASSES)
+    if (j->state == JOB_PARKED && j->spot.at > 0 && j->spot.passed_over < MODEL_PASSED_OVER_MAX)
         return "no hold and wait: a job holds and waits";
     return j->holds == NULL || strstr(j->holds, g->id) == NULL
                ? "a job holds what R:holds does not say"
@@ -356,7 +356,7 @@ static const char *broken_job(struct model *m, const struct model_job *j)
     if (j->state == JOB_PARKED && j->spot.at > 0 && j->holds != NULL &&
         j->spot.gate[j->spot.at - 1]->is_aside[j->queue])
         return "a job reserves whose queue stands aside";
-    if (j->state == JOB_PARKED && j->spot.passes > MODEL_PASSES + 1 + j->spot.n)
+    if (j->state == JOB_PARKED && j->spot.passed_over > MODEL_PASSED_OVER_MAX + 1 + j->spot.n)
         return "overtaking is not bounded";
     if (j->state == JOB_RUNNING && (j->chain.thens > 0 || j->chain.batch != NULL) !=
                                        (j->holds != NULL && (strncmp(j->holds, "then", 4) == 0 ||

@@ -303,7 +303,7 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     model_record(j, &record);
     out_bytes(&c->claimed, record.data, record.len);
     buf_done(&record);
-    out_int(&c->claimed, waiters_is_guarded(c->m, &k->spot) ? 2 : k->spot.n > 0);
+    out_int(&c->claimed, waiters_must_end(c->m, &k->spot) ? 2 : k->spot.n > 0);
     buf_puts(&c->claimed, "] ");
     c->n++;
 }

@@ -169,10 +169,10 @@ static void step_out(struct model *m, struct model_job *j)
 /* A job whose queue stands aside is offered nothing, so it may not keep what it reserved. */
 static void keep_nothing(struct model *m, struct model_job *j)
 {
-    if (j->spot.passes <= MODEL_PASSES)
+    if (j->spot.passed_over <= MODEL_PASSED_OVER_MAX)
         return;
     gates_let_go(m, j, false);
-    j->spot.passes = MODEL_PASSES;
+    j->spot.passed_over = MODEL_PASSED_OVER_MAX;
 }
 
 /* Would the job wait behind others of its queue? */
@@ -264,7 +264,7 @@ void waiters_hold(struct model *m, struct model_job *j, const struct model_spot 
     buf_done(&text);
 }
 
-bool waiters_is_guarded(struct model *m, const struct model_spot *spot)
+bool waiters_must_end(struct model *m, const struct model_spot *spot)
 {
     for (int i = 0; i < spot->n; i++) {
         const struct model_gate *g = spot->gate[i];
@@ -297,7 +297,7 @@ bool waiters_pass(struct model *m, struct model_job *j, struct model_spot *spot,
     j->spot = *spot;
     j->spot.ticket = fence;
     j->spot.due = due;
-    j->spot.passes = 0;
+    j->spot.passed_over = 0;
     park(m, j, shut);
     waiters_arm_gate(m, spot->gate[shut - 1]);
     return false;
@@ -310,10 +310,10 @@ static int advance(struct model *m, struct model_job *j)
     struct model_spot *s = &j->spot;
     int64_t opens;
 
-    for (int i = 0; s->passes < MODEL_PASSES && i < s->n; i++)
+    for (int i = 0; s->passed_over < MODEL_PASSED_OVER_MAX && i < s->n; i++)
         if (gate_permits(m, s->gate[i], &opens) <= 0)
             return i + 1;
-    for (int i = s->passes > MODEL_PASSES ? s->at - 1 : 0; i < s->n; i++) {
+    for (int i = s->passed_over > MODEL_PASSED_OVER_MAX ? s->at - 1 : 0; i < s->n; i++) {
         if (gate_permits(m, s->gate[i], &opens) <= 0)
             return i + 1;
         gate_promise(m, s->gate[i], j->id);
@@ -459,7 +459,9 @@ static enum grant may_grant(struct model *m, const struct model_job *j)
 
     if (room > 0 || granted > 0)
         return granted < room ? GRANT_YES : GRANT_ENOUGH;
-    return j->spot.passes >= MODEL_PASSES || workers_have_room(m, j->queue) ? GRANT_YES : GRANT_NO;
+    return j->spot.passed_over >= MODEL_PASSED_OVER_MAX || workers_have_room(m, j->queue)
+               ? GRANT_YES
+               : GRANT_NO;
 }
 
 static void offer_to_job(struct model *m, struct model_gate *g, struct model_job *j)
@@ -473,7 +475,7 @@ static void offer_to_job(struct model *m, struct model_gate *g, struct model_job
     }
     word = may_grant(m, j);
     if (word != GRANT_YES) {
-        j->spot.passes += word == GRANT_NO;
+        j->spot.passed_over += word == GRANT_NO;
         put_aside(m, j->queue, g);
         model_wake(m, m->queue[j->queue].name);
         return;
@@ -481,7 +483,7 @@ static void offer_to_job(struct model *m, struct model_gate *g, struct model_job
     shut = advance(m, j);
     step_out(m, j);
     if (shut > 0) {
-        j->spot.passes++;
+        j->spot.passed_over++;
         park(m, j, shut);
         waiters_arm_gate(m, j->spot.gate[shut - 1]);
         return;
@@ -558,7 +560,7 @@ int waiters_closed(struct model *m, const struct model_spot *spot)
 void waiters_take_back(struct model *m, struct model_job *j, int at)
 {
     gates_let_go(m, j, false);
-    j->spot.passes = 0;
+    j->spot.passed_over = 0;
     if (at == 0)
         stand_back(m, j->queue, &j->spot);
     park(m, j, at == 0 ? 1 : at);

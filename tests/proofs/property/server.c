@@ -128,14 +128,15 @@ static struct reply *must(struct client *c, int argc, const char *const *argv)
     return r;
 }
 
-/* The library with a smaller PASSES, so that short sequences reach it. */
+/* The library with a smaller PASSED_OVER_MAX, so that short sequences reach it. */
 static void load_impatient(struct server *s)
 {
-    static const char was[] = "local PASSES = 16";
+    static const char was[] = "local PASSED_OVER_MAX = 16";
     const char *at = strstr(lua_lib_text, was);
-    char *text = at == NULL ? NULL
-                            : mem_printf("%.*slocal PASSES = %d%s", (int)(at - lua_lib_text),
-                                         lua_lib_text, MODEL_PASSES, at + strlen(was));
+    char *text = at == NULL
+                     ? NULL
+                     : mem_printf("%.*slocal PASSED_OVER_MAX = %d%s", (int)(at - lua_lib_text),
+                                  lua_lib_text, MODEL_PASSED_OVER_MAX, at + strlen(was));
     const char *const load[] = {"FUNCTION", "LOAD", "REPLACE", text};
 
     if (text == NULL)
