@@ -230,8 +230,8 @@ static void test_busy(void **state)
     start_mail("stop_timeout: 1s\nconcurrency: 1\n");
     first = add_running("priority", "3");
     id = add("priority", "3");
-    want = mem_printf("no worker that serves queue mail has room: %s (pid %d) is busy with 1 of 1 "
-                      "places\n",
+    want = mem_printf("no worker that serves queue mail has room: %s (pid %d) is full: 1 of 1 "
+                      "places are taken\n",
                       host, (int)a.proc.pid);
     explains(id, want);
     reply_free(test_fcall(&redis, "later_v1_quiet", "*", "on", NULL));

@@ -161,7 +161,8 @@ static void test_no_room(void **state)
     (void)redis("ZADD R:due:mail 1 raw");
     id = add("mail priority 7 x");
     explains(id, "room",
-             "no worker that serves queue mail has room: web1 (pid 77) is busy with 2 of 2 places; "
+             "no worker that serves queue mail has room: web1 (pid 77) is full: 2 of 2 places are "
+             "taken; "
              "2 due jobs of the queue before it");
     assert_string_equal(named("ahead"), "2");
     assert_string_equal(named("workers"), text("[%s web1 77 full 2 2]", w));
@@ -342,7 +343,7 @@ static void test_semaphore(void **state)
     (void)fcall("later_limit_set smtp rate 1/1s");
     explains(id, "semaphore", "smtp is defined as a rate, and as no semaphore; ");
     (void)fcall("later_limit_set smtp semaphore 0");
-    explains(id, "semaphore", "semaphore smtp is shut: its limit is 0 ");
+    explains(id, "semaphore", "semaphore smtp is closed: its limit is 0 ");
 }
 
 static void test_rate(void **state)
@@ -370,7 +371,7 @@ static void test_rate(void **state)
             assert_time(reply_int(reply_named(fx.last, "until_ms")), 3590000, 3600002);
     }
     (void)fcall("later_limit_set api rate 0/1h");
-    explains(id, "rate", "rate api is shut: its limit is 0 ");
+    explains(id, "rate", "rate api is closed: its limit is 0 ");
     (void)fcall("later_limit_del api");
     explains(id, "rate", "no rate api is defined ");
     (void)fcall("later_limit_set api rate 1/1h");
@@ -400,7 +401,7 @@ static void test_aside(void **state)
     explains(id, "nothing", "; it is about to start, web1 (pid 77) has room");
     assert_true(strtoll(named("granted_ms"), NULL, 10) > 0);
     (void)redis("HSET R:worker:%s places 1", w);
-    explains(id, "room", "web1 (pid 77) is busy with 1 of 1 places");
+    explains(id, "room", "web1 (pid 77) is full: 1 of 1 places are taken");
     (void)redis("ZADD R:granted:mail 1 %s", id);
     (void)redis("ZADD R:timers 1 granted:mail");
     step(w, 0);

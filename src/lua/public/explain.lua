@@ -218,8 +218,8 @@ local function excuse(row)
     return 'cannot run them: ' .. row.defect
   elseif row.why == 'full' then
     -- It may have claimed more than it has places.
-    return 'is busy with ' .. L.int(math.min(w.held, w.places)) .. ' of ' .. L.int(w.places) ..
-           ' places'
+    return 'is full: ' .. L.int(math.min(w.held, w.places)) .. ' of ' .. L.int(w.places) ..
+           ' places are taken'
   elseif row.why == 'busy' then
     return 'runs ' .. L.plural(w.held, 'job')
   elseif row.why == 'limit' then

@@ -112,7 +112,7 @@ local function closed(e, g, kind)
   elseif not g.limit then
     return 'no ' .. kind .. ' ' .. g.name .. ' is defined (later limits set defines one)'
   elseif g.limit.n == 0 then
-    return kind .. ' ' .. g.name .. ' is shut: its limit is 0 (later limits set gives it another)'
+    return kind .. ' ' .. g.name .. ' is closed: its limit is 0 (later limits set gives it another)'
   end
   return nil
 end
