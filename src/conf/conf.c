@@ -15,7 +15,7 @@
 #include "conf/conf_value.h"
 #include "conf/yaml.h"
 
-/* Where a value in force was written; neither set: it is the built-in default. */
+/* Where a value in force was written. line 0 and env NULL: nowhere, it is the built-in default. */
 struct setting_source {
     int line;
     const char *env;

@@ -14,8 +14,9 @@
  */
 int daemon_run(struct conf *conf, char *const *env, struct err *err);
 
-/* Check all that --check-config checks beside the file: who may change it, the server's address,
- * the password, users and handlers. Each error is reported on stderr; -1 when there was one. */
+/* What --check-config checks besides the content of the file: who may change the file, the server's
+ * address, the password, users and handlers. Prints each error on stderr. 0, or -1 if there was
+ * one. */
 int daemon_check(const struct conf *conf, char *const *env);
 
 #endif

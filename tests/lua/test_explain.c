@@ -162,8 +162,7 @@ static void test_no_room(void **state)
     id = add("mail priority 7 x");
     explains(id, "room",
              "no worker that serves queue mail has room: web1 (pid 77) is full: 2 of 2 places are "
-             "taken; "
-             "2 due jobs of the queue before it");
+             "taken; 2 due jobs of the queue before it");
     assert_string_equal(named("ahead"), "2");
     assert_string_equal(named("workers"), text("[%s web1 77 full 2 2]", w));
     (void)redis("HSET R:worker:%s places 3 limits sms=1,mail=2", w);

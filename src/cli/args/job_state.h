@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 enum job_state {
-    JOB_STATE_DUE,
+    JOB_STATE_WAITING, /* its name is `due`, also before its due time */
     JOB_STATE_PARKED,
     JOB_STATE_RUNNING,
     JOB_STATE_DEAD,

@@ -21,7 +21,7 @@ enum figure {
     FIGURE_DIED,
     FIGURE_CANCELLED,
     FIGURE_OLDEST_PARKED, /* ms since the first parked job was parked; 0: none is */
-    FIGURE_RUNS,          /* attempts that have ended, since the namespace began */
+    FIGURE_RUNS,          /* runs that have ended, released ones too, since the namespace began */
     FIGURE_RUN_US,        /* how long they took together */
     FIGURES
 };

@@ -116,7 +116,7 @@ static void put_runs(struct metrics *m)
 {
     static const struct series runs = {NULL, FIGURE_RUNS};
 
-    family(m, "laterd_run_seconds", "summary", "How long attempts ran that have ended, however.");
+    family(m, "laterd_run_seconds", "summary", "How long runs took that have ended, however.");
     put_scaled_series(m, "laterd_run_seconds_sum", FIGURE_RUN_US, 1000000);
     put_series(m, "laterd_run_seconds_count", NULL, &runs, 1);
 }

@@ -12,6 +12,7 @@
 --     an error changes nothing. Only a plain later_add writes directly, and undoes it on an error.
 --   * It reads TIME once. All times are integers in ms, unless a name ends in _us.
 --   * It turns a number into text with L.int only: tostring and `..` keep just 14 digits.
+--   * Its header has the codes of its errors. The prefix of the first is meant for all that follow.
 --
 -- The first call binds what Redis offers to locals. A global would cost three lookups: in an empty
 -- table, in its metatable, then in the table that has it.

@@ -146,10 +146,11 @@ local function stays_taken(key)
   return until_ms and until_ms > L.ms(L.now_us())
 end
 
--- An add with a unique key. -> the reply; nil: the caller makes a new job. Modes: drop leaves the
--- present job as it is; replace gives it the new payload and options, at its own due time; move
--- (debounce) gives it the new due time as well. A running job gets one successor instead, which has
--- the key from then on. After the end of the job, every add is dropped while unique_for lasts.
+-- An add with a unique key. -> the reply; nil: a new job has to be made. Modes: drop: the present
+-- job stays as it is, and the new one is dropped. replace: a waiting job gets the new payload and
+-- options, at its own due time. move (debounce): the new due time as well. With replace or move a
+-- running job stays as it is and gets one successor, which has the key from then on. After the end
+-- of the job, every add is dropped while unique_for lasts.
 function L.add_unique(R, job, payload)
   local owner = L.unique_owner(R, job.queue, job.u)
   if not owner then

@@ -9,7 +9,8 @@
 -- a reply: that was the end. COUNT: at most 200; a call ends early at 1 MiB. Members that cannot be
 -- a job are left where they are: left says how many, why and one left say why the first one was
 -- left and which it is.
--- Errors: ARGS QUEUE KEY (a gate of the queue needs a key) FULL TYPE, NOPERM. Cost: O(COUNT log n).
+-- Errors: ELATER_ARGS QUEUE KEY (a gate of the queue needs a key) FULL TYPE, NOPERM. Cost: O(COUNT
+-- log n).
 
 local BYTES = 1048576
 

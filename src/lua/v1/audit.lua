@@ -47,8 +47,8 @@ local function ask_many(command, key, ids)
   return out
 end
 
--- Add a finding to the reply. In a repair also call fix(), unless it is nil; if that fails, the
--- finding says why.
+-- Add a finding to the reply. A repair also calls fix(), unless it is nil or ctx.blocked says why
+-- not. If it was not called or failed, the finding says why.
 local function tell(ctx, kind, name, queue, text, fix)
   local repaired = 0
   if ctx.repairs and fix then

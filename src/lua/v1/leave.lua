@@ -1,6 +1,7 @@
 -- later_v1_leave R EPOCH -> 'left' | 'holds' | 'unknown'
 --
--- A worker leaves in good order. One that still holds jobs may not: it is reaped instead.
+-- A worker leaves in good order. One that still holds jobs may not: it is reaped instead. unknown:
+-- it is not registered, or was given up.
 
 L.register('later_v1_leave', {'allow-oom'}, function(R, args)
   local epoch = args[1] or ''

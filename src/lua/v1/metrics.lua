@@ -9,7 +9,7 @@
 -- of scheduled and due are raw; kept: outcomes of done jobs; oldest_ms: due time of the first due
 -- one ('' none); paused: 1 or 0; the last three since the namespace began. more: [parked_ms, runs,
 -- run_us] of the queue at the same place: when its first parked job was parked ('' none); how many
--- attempts workers told that have ended, and how long they took together.
+-- runs workers told that have ended, and how long they took together.
 -- FIELD: counters of R:stats, '0' where there is none. no-writes.
 -- Cost: O(queues of the page), constant in jobs.
 

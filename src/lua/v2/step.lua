@@ -6,7 +6,8 @@
 --
 -- Results in, claims out, one round trip for both.
 --
--- HELD: jobs that the worker still runs after these results. MAX: most jobs to claim (<= 512).
+-- HELD: how many jobs of the worker have not ended, those that steps under way may still bring
+-- included; only with 0 it may get a suspect. MAX: most jobs to claim (<= 512).
 -- verb: done (a: keep ms) | result (done, and output is what its handler gave as its result: the
 -- payload of the next job of its chain) | retry (a: delay ms) | dead (a: most dead jobs kept) |
 -- release (a: delay ms; counts no attempt) | progress (text). code: exit status; text: one line of

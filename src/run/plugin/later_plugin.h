@@ -87,8 +87,9 @@ struct later_host {
     void (*retry_in)(const struct later_host *host, int64_t ms);
     /* Not 0 once the job should end: its time is over, it was cancelled, or the daemon stops. A
      * plug-in cannot be killed, so a long job must ask now and then. It may then return any
-     * outcome. LATER_OK and LATER_DEAD count as always. Otherwise the cause decides: the attempt
-     * has timed out, or the job is cancelled, or it is put back without counting an attempt. */
+     * of the four values. LATER_OK and LATER_DEAD count as always. Otherwise the cause decides: the
+     * attempt has timed out, or the job is cancelled, or it is put back without counting an
+     * attempt. */
     int (*cancelled)(const struct later_host *host);
     /* Since version 1.1. Add a job when this one is done, in the same instant; any other end throws
      * it away. words: as later_add takes them, QUEUE [name value]... PAYLOAD, n of them; lens:

@@ -36,9 +36,9 @@ struct offspring_query {
 /* *p is valid during the call; the callee owns its pidfd. */
 typedef void offspring_found_f(void *arg, const struct offspring *p);
 
-/* found: matching processes. unknown: processes that may match but could not be inspected, because
- * they are in the middle of an exec. For a worker that died these are also processes that are
- * hidden from us (of another user without CAP_SETUID, or not dumpable). */
+/* found: processes that match. unknown: processes that may match but could not be inspected: they
+ * are in the middle of an exec or, if the worker died, hidden from us (of another user without
+ * CAP_SETUID, or not dumpable). */
 struct offspring_count {
     size_t found, unknown;
 };
