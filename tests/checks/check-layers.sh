@@ -42,17 +42,19 @@ function layers() {
     may["store"] = "base loop redis job" # loop: types that come with the headers of redis/
     may["run"] = "base loop job"
     may["conf"] = "base"
+    may["schedule"] = "base"
     may["sched"] = "base job store" # pure: no clock, no Redis, no process, no configuration
     may["worker"] = "base loop redis job store run" # job, redis: types that come with store/
     may["serve"] = "base loop job store run conf sched worker"
-    may["daemon"] = "base loop redis job store run conf sched worker serve"
-    may["cli"] = "base loop redis job store run conf sched worker"
+    may["daemon"] = "base loop redis job store run conf schedule sched worker serve"
+    may["cli"] = "base loop redis job store run conf schedule sched worker"
     lua_lib["redis"] = lua_lib["daemon"] = lua_lib["cli"] = 1 # may include lua/lua_lib.h
     # Library -> the only folders that include its header.
     owner["ev.h"] = "loop"
     owner["ev++.h"] = "loop"
     owner["hiredis"] = "redis"
     owner["yaml.h"] = "conf"
+    owner["glib.h"] = "schedule"
     owner["jansson.h"] = "cli daemon"
 }
 

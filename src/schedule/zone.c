@@ -1,0 +1,176 @@
+#include "schedule/zone.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define NAME_MAX_BYTES 64
+#define DAY_S 86400
+#define FAR_S (400 * INT64_C(86400)) /* first guess for the end of a stretch */
+
+struct zone {
+    char name[NAME_MAX_BYTES + 1];
+    GTimeZone *tz;
+    struct stretch last; /* the one that was asked for last */
+};
+
+/* Names of the database only. GLib also takes offsets, rules, and paths out of the database. */
+static bool is_name(const char *s)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-/";
+    size_t n = strlen(s);
+
+    return n > 0 && n <= NAME_MAX_BYTES && strspn(s, plain) == n && s[0] != '/' && s[0] != '+' &&
+           s[0] != '-' && s[n - 1] != '/' && strstr(s, "//") == NULL;
+}
+
+static const char *database(void)
+{
+    const char *dir = getenv("TZDIR");
+
+    return dir != NULL && dir[0] != '\0' ? dir : "/usr/share/zoneinfo";
+}
+
+static bool is_in_database(const char *name)
+{
+    g_autofree char *path = g_build_filename(database(), name, NULL);
+
+    return g_file_test(path, G_FILE_TEST_IS_REGULAR);
+}
+
+struct zone *zone_new(const char *name, struct err *err)
+{
+    struct zone *z;
+    GTimeZone *tz = NULL;
+
+    if (is_name(name) && (strcmp(name, "UTC") == 0 || is_in_database(name)))
+        tz = g_time_zone_new_identifier(name);
+    if (tz == NULL) {
+        err_fill(err, ERR_FORMAT,
+                 "there is no time zone '%.64s' in %.100s: write one as Europe/Berlin, or UTC",
+                 name, database());
+        return NULL;
+    }
+    z = mem_new(sizeof(*z));
+    (void)snprintf(z->name, sizeof(z->name), "%s", name);
+    z->tz = tz;
+    return z;
+}
+
+void zone_free(struct zone *z)
+{
+    if (z == NULL)
+        return;
+    g_time_zone_unref(z->tz);
+    free(z);
+}
+
+const char *zone_name(const struct zone *z)
+{
+    return z->name;
+}
+
+static int interval_at(struct zone *z, int64_t utc_s)
+{
+    return g_time_zone_find_interval(z->tz, G_TIME_TYPE_UNIVERSAL, utc_s);
+}
+
+/* The first second behind from_s that is in another interval, at most ZONE_LAST_S. */
+static int64_t interval_end(struct zone *z, int64_t from_s)
+{
+    int at = interval_at(z, from_s);
+    int64_t inside = from_s, outside = from_s;
+
+    for (int64_t step = FAR_S; outside < ZONE_LAST_S; step *= 2) {
+        outside = outside + step < ZONE_LAST_S ? outside + step : ZONE_LAST_S;
+        if (interval_at(z, outside) != at)
+            break;
+        inside = outside;
+    }
+    while (outside - inside > 1) {
+        int64_t middle = inside + (outside - inside) / 2;
+
+        if (interval_at(z, middle) == at)
+            inside = middle;
+        else
+            outside = middle;
+    }
+    return outside;
+}
+
+/* The first second of the interval that an instant is in, at least ZONE_FIRST_S. */
+static int64_t interval_begin(struct zone *z, int64_t utc_s)
+{
+    int at = interval_at(z, utc_s);
+    int64_t inside = utc_s, outside = utc_s;
+
+    for (int64_t step = FAR_S; outside > ZONE_FIRST_S; step *= 2) {
+        outside = outside - step > ZONE_FIRST_S ? outside - step : ZONE_FIRST_S;
+        if (interval_at(z, outside) != at)
+            break;
+        inside = outside;
+    }
+    if (inside <= ZONE_FIRST_S)
+        return ZONE_FIRST_S;
+    while (inside - outside > 1) {
+        int64_t middle = outside + (inside - outside) / 2;
+
+        if (interval_at(z, middle) == at)
+            inside = middle;
+        else
+            outside = middle;
+    }
+    return inside;
+}
+
+struct stretch zone_stretch(struct zone *z, int64_t utc_s)
+{
+    struct stretch *s = &z->last;
+
+    if (utc_s < ZONE_FIRST_S)
+        utc_s = ZONE_FIRST_S;
+    if (utc_s >= ZONE_LAST_S)
+        utc_s = ZONE_LAST_S - 1;
+    if (utc_s < s->from_s || utc_s >= s->until_s) {
+        s->from_s = interval_begin(z, utc_s);
+        s->until_s = interval_end(z, utc_s);
+        s->offset_s = g_time_zone_get_offset(z->tz, interval_at(z, utc_s));
+    }
+    return *s;
+}
+
+static int64_t day_of(int64_t local_s)
+{
+    return (local_s - (local_s % DAY_S + DAY_S) % DAY_S) / DAY_S;
+}
+
+int64_t zone_moved_s(struct zone *z, int64_t utc_s)
+{
+    struct stretch here = zone_stretch(z, utc_s);
+    int64_t day = day_of(utc_s + here.offset_s);
+    int64_t before = zone_stretch(z, here.from_s - 1).offset_s;
+    int64_t after = zone_stretch(z, here.until_s).offset_s;
+
+    if (day_of(here.from_s + here.offset_s) == day || day_of(here.from_s + before) == day)
+        return here.offset_s - before;
+    if (day_of(here.until_s + after) == day || day_of(here.until_s + here.offset_s) == day)
+        return after - here.offset_s;
+    return 0;
+}
+
+void zone_database_version(char ret[16])
+{
+    g_autofree char *path = g_build_filename(database(), "tzdata.zi", NULL);
+    FILE *f = fopen(path, "re");
+
+    ret[0] = '\0';
+    if (f == NULL)
+        return;
+    if (fscanf(f, "# version %15[0-9a-zA-Z]", ret) != 1)
+        ret[0] = '\0';
+    (void)fclose(f);
+}
