@@ -6,10 +6,11 @@
 -- k keep ms, K key, T trace; l lock, s semaphore, r rate; u unique key, f until when the unique key
 -- stays taken, ms; o: it waits for the end of its predecessor under its unique key (unique.lua);
 -- n, d, p, m, c: what its end causes, and what caused it (chain.lua); b, B: the batch that it is a
--- member of, and the one whose callback it is (batch/members.lua).
+-- member of, and the one whose callback it is (batch/members.lua); S, O: the schedule that added
+-- it, and the occurrence, ms (schedule/schedule.lua).
 -- Names are short because a million of them wait in memory.
 local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o', 'n', 'd', 'p', 'm',
-               'b', 'B'}
+               'b', 'B', 'S', 'O'}
 
 -- -> the header of a job, with its LF.
 function L.header(job)
@@ -30,7 +31,7 @@ function L.header(job)
   return table.concat(h, ' ') .. '\n'
 end
 
-local NUMBERS = {a = true, t = true, x = true, k = true, f = true}
+local NUMBERS = {a = true, t = true, x = true, k = true, f = true, O = true}
 
 -- A record -> {queue, priority, big, body (offset of the payload), and the named values as text};
 -- nil when it is missing or not ours. Numbers are checked here, so that callers need not.

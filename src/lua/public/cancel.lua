@@ -17,8 +17,9 @@ local function flag(R, id, job, tries, now_ms)
   end
 end
 
--- Cancel a live job. state, job, tries: as L.find tells them -> 'cancelled' | 'cancelling'
-function L.cancel(book, id, state, job, tries)
+-- Cancel a live job. state, job, tries: as L.find tells them; why: for the outcome of a waiting
+-- one, nil for the usual text -> 'cancelled' | 'cancelling'
+function L.cancel(book, id, state, job, tries, why)
   local R, now_ms = book.R, book.now_ms
   if state == 'running' then
     flag(R, id, job, tries, now_ms)
@@ -28,7 +29,8 @@ function L.cancel(book, id, state, job, tries)
   end
   db('ZREM', L.waiting_key(R, job, tries), id)
   L.finish(R, job, id,
-           L.outcome('cancelled', 0, now_ms, tries.starts, 'cancelled while waiting', ''), now_ms,
+           L.outcome('cancelled', 0, now_ms, tries.starts, why or 'cancelled while waiting',
+                     ''), now_ms,
            tonumber(job.k or '0'))
   L.count(R, 'cancelled', job.queue, 1)
   return 'cancelled'

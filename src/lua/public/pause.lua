@@ -4,13 +4,12 @@
 -- again replaces who, reason and time. A queue need not exist yet.
 -- Errors: ELATER_ARGS QUEUE OPTION TIME TYPE FULL. Cost: O(1).
 
-L.register('later_pause', {'allow-oom'}, function(R, args)
-  local queue = L.check_queue(args[1])
-  local now_ms = L.ms(L.now_us())
+-- Read [by WHO] [reason TEXT] [for D] behind args[1]. -> a value as in R:paused
+function L.read_pause(args, now_ms)
   local given = {by = '-', reason = ''}
   local until_ms = 0
   if #args % 2 == 0 then
-    L.fail('ELATER_ARGS', 'an option has no value: QUEUE [by WHO] [reason TEXT] [for D]')
+    L.fail('ELATER_ARGS', 'an option has no value: [by WHO] [reason TEXT] [for D]')
   end
   for i = 2, #args, 2 do
     local name = string.lower(args[i])
@@ -23,10 +22,16 @@ L.register('later_pause', {'allow-oom'}, function(R, args)
              ' (there are: by reason for)')
     end
   end
-  L.check_names(R, queue)
   local who = string.gsub(given.by, '%s', '_')
-  db('HSET', R .. ':paused', queue, L.int(until_ms) .. ' ' .. L.int(now_ms) .. ' ' ..
-             (who == '' and '-' or who) .. ' ' .. given.reason)
+  return L.int(until_ms) .. ' ' .. L.int(now_ms) .. ' ' .. (who == '' and '-' or who) .. ' ' ..
+         given.reason
+end
+
+L.register('later_pause', {'allow-oom'}, function(R, args)
+  local queue = L.check_queue(args[1])
+  local text = L.read_pause(args, L.ms(L.now_us()))
+  L.check_names(R, queue)
+  db('HSET', R .. ':paused', queue, text)
   db('SADD', R .. ':names', queue)
   return 'paused'
 end)

@@ -11,7 +11,7 @@ local USED = {
   {'DEL'}, {'EXISTS'}, {'GET'}, {'SET', 'v'}, {'STRLEN'}, {'TYPE'}, {'UNLINK'},
   {'PERSIST'}, {'PEXPIRE', 1}, {'PEXPIREAT', 1}, {'PEXPIRETIME'}, {'PTTL'},
   {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'},
-  {'HLEN'}, {'HMGET', 'f'}, {'HSET', 'f', 'v'},
+  {'HLEN'}, {'HMGET', 'f'}, {'HSCAN', 0}, {'HSET', 'f', 'v'},
   {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SRANDMEMBER'}, {'SREM', 'm'},
   {'ZADD', 1, 'm'}, {'ZCARD'}, {'ZCOUNT', 0, 1}, {'ZMSCORE', 'm'}, {'ZRANGE', 0, 1},
   {'ZRANDMEMBER'}, {'ZRANGEBYSCORE', 0, 1}, {'ZRANK', 'm'},

@@ -3,9 +3,10 @@
 --
 -- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names
 -- 64 of them four times a second). It removes outcomes whose time is over and dead jobs past their
--- keeping (1,000 a queue, 4,000 a call), forgets batches, buries raw members that can never be due,
--- restores lost marks of priorities, removes stale entries of R:await, old notes and empty names,
--- and writes notes of queues with due jobs that no worker serves. Fields: how the worker is, for
+-- keeping (1,000 a queue, 4,000 a call), forgets batches and the cursors of schedules
+-- that are gone, buries raw members that can never be due, restores lost marks of priorities,
+-- removes stale entries of R:await, old notes and empty names, and writes notes of queues with due
+-- jobs that no worker serves. Fields: how the worker is, for
 -- later_v1_health (room unsent refused skew_ms limits modes defects reload runs), and what it
 -- counted since its last tidy, for later_v1_metrics (late:<ms> late:inf late:us retried
 -- runs:<queue> run_us:<queue>: added to R:stats); others are ignored.
@@ -16,6 +17,7 @@ local TIDY_BYTES = 1048576
 local TRIM_ROWS = 1000
 local TRIM_CALL = 4000
 local MANY_NAMES = 1000
+local CURSORS = 16           -- of schedules that are gone
 
 -- Bury raw members whose scores are behind every possible now. They may be large: about TIDY_BYTES
 -- of them are read. -> how many were buried
@@ -261,6 +263,7 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   drop_old(R .. ':notes', now_ms - 600000)
   drop_names(R, is_served)
   L.try(L.tidy_batches, R, now_ms)
+  L.try(L.tidy_schedules, R, now_ms, CURSORS)
   repair_timers(R, now_us)
   return {unserved(R, is_served, now_ms), buried}
 end)

@@ -6,6 +6,14 @@ later add mail --in 1h --unique one --key k plain
 told added
 printf 'a\nb\n' | later add mail --in 1h --from -
 bare FCALL later_v1_known 1 "$R" mail
+# It has a schedule of its own.
+bare FCALL later_schedule_set 1 "$R" s every 1h queue mail x
+bare FCALL later_schedule_pause 1 "$R" s by me
+bare FCALL later_schedule_resume 1 "$R" s
+bare FCALL later_schedule_run 1 "$R" s
+bare FCALL later_schedules 1 "$R"
+bare FCALL_RO later_schedules 1 "$R" s
+bare FCALL later_schedule_del 1 "$R" s
 # It has a batch of its own, which it cancels.
 later batch add b --finally mail
 seq 150 | later add mail --in 1h --batch b --from -

@@ -5,7 +5,9 @@ local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash'
   results = 'hash',
   heads = 'zset', names = 'set', prio = 'hash', paused = 'hash', clock = 'string', config = 'hash', stats = 'hash',
   cancel = 'hash', progress = 'hash', await = 'hash', notes = 'hash', unserved = 'hash', limits = 'hash',
-  queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash', batches = 'hash'}
+  queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash', batches = 'hash',
+  schedules = 'hash', cursors = 'hash', ['schedule:file'] = 'zset', ['schedule:gone'] = 'zset', ['schedule:paused'] = 'hash',
+  ['schedule:state'] = 'hash'}
 
 local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zset'}, {'done:', 'zset'}, {'big:', 'string'},
   {'worker:', 'hash'}, {'token:', 'string'}, {'lock:', 'hash'}, {'sem:', 'zset'}, {'rate:sliding:', 'zset'},
@@ -14,7 +16,7 @@ local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zs
   {'members:', 'zset'}, {'batch:', 'zset'}}
 
 local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
-                'batches'}
+                'batches', 'schedules', 'cursors'}
 local GATES = {'lock:', 'sem:', 'rate:granted:', 'wait:', 'granted:'}
 
 local function type_of(rest)

@@ -385,6 +385,30 @@ function nth.stages.batches(m)
   nth.pass(10)
 end
 
+-- Schedules of each kind of overlap, whose last jobs wait, run, and wait for a retry. Their jobs may
+-- end in whichever way.
+function nth.stages.schedules(m)
+  workers(m)
+  m.fate.sch = 'any'
+  for _, name in ipairs({'allow', 'skip', 'retry', 'queue', 'replace', 'paused', 'filed'}) do
+    local overlap = name == 'retry' and 'skip' or (name == 'paused' or name == 'filed') and 'allow' or name
+    nth.must('later_schedule_set', name, 'every', '1s', 'queue', name == 'retry' and 'sms' or 'mail', 'overlap', overlap, 'sch|')
+    m.name['r_' .. name] = nth.must('later_schedules', name)[4]
+  end
+  nth.must('later_schedule_set', 'big', 'every', '1s', 'queue', 'aside', 'priority', '3', 'on_dead', 'sms',
+           'sch|' .. string.rep('x', 16000))
+  m.name.r_big = nth.must('later_schedules', 'big')[4]
+  nth.must('later_schedule_pause', 'paused')
+  nth.redis('ZADD', 'schedule:file', 5, 'filed')
+  m.name.tried = nth.must('later_schedule_run', 'retry')[1]
+  claim(m, 'W1', 'sms')
+  settle(m, 'W1', 'tried', 'retry', 60000)
+  nth.must('later_schedule_run', 'replace')
+  claim(m, 'W1', 'mail')
+  nth.must('later_schedule_run', 'queue')
+  nth.must('later_schedule_run', 'skip')
+end
+
 -- A cancel entry of a job that has ended; a step removes it.
 function nth.stages.flag(m)
   nth.stages.empty(m)

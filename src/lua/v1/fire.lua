@@ -1,0 +1,124 @@
+-- later_v1_fire R EPOCH NI {name revision next new_next zones missed NO at*NO}*NI
+--   -> [now_us, [status, revision, last, next, zones]...]
+--
+-- A worker adds the jobs of occurrences whose time has come, and says when the next one is. For
+-- each schedule it tells what it knows: revision, and next ('-': there is none for this revision).
+-- Only if Redis has the same, the occurrences `at` (ms, rising) get their jobs and next becomes
+-- new_next ('-': none is left), in this call: so each is added once, whoever comes first. missed:
+-- how many occurrences before new_next get no job, by the catch-up of the schedule. zones: the
+-- version of the time zones by which new_next was computed. Without occurrences and missed ones
+-- only an older version may be replaced.
+-- status: fired; moved: Redis has something else; early: an occurrence is later than TIME; gone:
+-- there is no such schedule; failed: Redis does not take its jobs (the note bad-schedule:NAME says
+-- why), and its occurrences are counted as missed. The other values are what Redis has now, '-' for
+-- none.
+-- At most 100 schedules and 1000 occurrences. Not allow-oom: without memory they come later.
+-- Errors: ELATER_ARGS WORKER TYPE. Cost: O(NI + jobs added), each as later_add.
+
+local ITEMS_MAX, TIMES_MAX = 100, 1000
+
+local function bad_args()
+  L.fail('ELATER_ARGS', 'give EPOCH NI {name revision next new_next zones missed NO at*NO}*NI')
+end
+
+-- -> the items
+local function read_items(args)
+  local n, i, items, times = L.whole(args[2]), 3, {}, 0
+  if not n or n > ITEMS_MAX then
+    bad_args()
+  end
+  for k = 1, n do
+    local item = {name = args[i], revision = L.whole(args[i + 1]), next = args[i + 2],
+                  new_next = args[i + 3], zones = args[i + 4], missed = L.whole(args[i + 5]),
+                  at = {}}
+    local count = L.whole(args[i + 6])
+    times = times + (count or 0)
+    if not item.revision or not item.missed or not count or times > TIMES_MAX or
+       not string.find(item.zones, '^[%w.-]+$') then
+      bad_args()
+    end
+    for j = 1, count do
+      item.at[j] = L.whole(args[i + 6 + j]) or bad_args()
+    end
+    if item.new_next ~= '-' and not L.whole(item.new_next) then
+      bad_args()
+    end
+    items[k], i = item, i + 7 + count
+  end
+  return items
+end
+
+-- May this item change the cursor? -> fired, or why not
+local function judge(item, s, c, now_ms)
+  local known = c.revision == s.revision and c.next and L.int(c.next) or '-'
+  if item.revision ~= s.revision or item.next ~= known then
+    return 'moved'
+  elseif #item.at == 0 and item.missed == 0 and known ~= '-' and item.zones <= (c.zones or '') then
+    return 'moved'
+  end
+  for _, at in ipairs(item.at) do
+    if at > now_ms then
+      return 'early'
+    elseif c.last and c.revision == s.revision and at <= c.last then
+      return 'moved'
+    end
+  end
+  return 'fired'
+end
+
+local function add_jobs(book, item, s, c)
+  for _, at in ipairs(item.at) do
+    L.start_occurrence(book, s, c, at)
+  end
+  return true
+end
+
+-- What hinders the jobs is noted. Errors that are not the schedule's are raised.
+local function tell_failure(book, s, why)
+  local text = type(why) == 'table' and why.elater
+  if not text then
+    error(why, 0)
+  end
+  L.note(book.R, string.sub('bad-schedule:' .. s.name .. ' ' .. L.one_line(text), 1, 200),
+         book.now_ms)
+end
+
+local function fire(book, item, s, c)
+  local n, status = #item.at, 'fired'
+  local pause = db('HGET', book.R .. ':schedule:paused', s.name)
+  if n > 0 and L.paused_until(pause, book.now_ms) then
+    c.skipped = c.skipped + n
+  elseif n > 0 then
+    local ok, why = L.try(add_jobs, book, item, s, c)
+    if not ok then
+      tell_failure(book, s, why)
+      status, c.missed = 'failed', c.missed + n
+    end
+  end
+  c.missed, c.revision, c.zones = c.missed + item.missed, s.revision, item.zones
+  c.last, c.next = item.at[n] or c.last, L.whole(item.new_next)
+  L.put_cursor(book.R, s.name, c)
+  return status
+end
+
+L.register('later_v1_fire', {}, function(R, args)
+  local items = read_items(args)
+  local status = L.worker(R, args[1])
+  if status ~= 'ok' then
+    L.fail('ELATER_WORKER', 'worker ' .. L.quote(args[1]) .. ' is ' .. status)
+  end
+  local book = L.book(R, L.now_us())
+  local out = {book.now_us}
+  for _, item in ipairs(items) do
+    local s, c = L.schedule(R, item.name), L.schedule_cursor(R, item.name)
+    local answer = s and judge(item, s, c, book.now_ms) or 'gone'
+    if answer == 'fired' then
+      answer = fire(book, item, s, c)
+    end
+    local is_planned = s and c.revision == s.revision
+    out[#out + 1] = {answer, s and L.int(s.revision) or '-', c.last and L.int(c.last) or '-',
+                     is_planned and c.next and L.int(c.next) or '-', c.zones or '-'}
+  end
+  L.hand_on(book)
+  return out
+end)

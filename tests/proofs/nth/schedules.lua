@@ -1,0 +1,23 @@
+-- Scenarios: what makes, changes, fires and removes a schedule. Its jobs have the tag sch.
+
+nth.words('schedules', 'later_schedule_set new cron @daily queue sms key k then gate priority 2 sch|')
+nth.words('schedules', 'later_schedule_set skip every 1s queue mail overlap skip sch|')
+nth.words('schedules', 'later_schedule_set skip every 2s queue mail overlap skip sch|')
+nth.words('schedules', 'later_schedule_del skip')
+nth.words('schedules', 'later_schedule_pause skip by me reason why for 1h')
+nth.words('schedules', 'later_schedule_resume paused')
+nth.words('schedules', 'later_schedule_run skip')
+nth.words('schedules', 'later_schedule_run queue force')
+nth.words('schedules', 'later_schedule_run retry')
+nth.words('schedules', 'later_schedule_run replace at +1h')
+nth.words('schedules', 'later_schedules')
+nth.words('schedules', 'later_schedules skip')
+nth.words('schedules', 'later_v1_schedules 0')
+nth.words('schedules', 'later_v1_declare_schedules $W1 6 last 2 4 new every 1s sch| 4 filed every 3s sch|')
+nth.words('schedules', 'later_v1_declare_schedules $W1 6 last 0')
+nth.words('schedules', 'later_v1_fire $W1 1 allow $r_allow - 9 2025b 4 2 5 6', nil, true)
+nth.words('schedules', 'later_v1_fire $W1 1 big $r_big - - 2025b 0 1 5', nil, true)
+nth.words('schedules', 'later_v1_fire $W1 1 paused $r_paused - 9 2025b 0 2 5 6', nil, true)
+nth.words('schedules', 'later_v1_fire $W1 4 skip $r_skip - 9 2025b 0 1 5 retry $r_retry - 9 2025b 0 1 5 queue $r_queue - 9 ' ..
+          '2025b 0 1 5 replace $r_replace - 9 2025b 0 1 5', nil, true)
+nth.words('schedules', 'later_v1_fire $W1 2 allow $r_allow - 9 2025b 0 0 gone 1 - - 2025b 0 0', nil, true)
