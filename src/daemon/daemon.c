@@ -338,6 +338,7 @@ static void on_signal(void *arg, int sig)
     case SIGQUIT:
         notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_finish(d->runner);
+        schedules_stop(d->schedules);
         sched_stop(d->sched, mono_now());
         sched_stop(d->sched, mono_now());
         break;
@@ -345,6 +346,7 @@ static void on_signal(void *arg, int sig)
     case SIGINT:
         notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_finish(d->runner);
+        schedules_stop(d->schedules);
         sched_stop(d->sched, mono_now());
         break;
     default:
@@ -437,6 +439,9 @@ static int build(struct daemon *d, struct err *err)
     d->stray_keys = stray_keys_new(d->loop, d->link, d->store, d->conf->namespace);
     stray_keys_set_serves(d->stray_keys, serves, d);
     d->gate_settings = gate_settings_new(d->store);
+    d->schedules = schedules_new(d->loop, d->link, d->store, d->conf->namespace);
+    if (d->schedules == NULL)
+        return err_set(err, ERR_SYSTEM, "no file descriptors left");
     return 0;
 }
 
@@ -445,6 +450,7 @@ static void tear_down(struct daemon *d)
     runner_free(d->runner);
     stray_keys_free(d->stray_keys);
     gate_settings_free(d->gate_settings);
+    schedules_free(d->schedules);
     sched_free(d->sched);
     link_free(d->link);
     remains_free(d->remains);

@@ -169,6 +169,7 @@ static void op_registered(void *ctx, int64_t epoch)
     if (d->state_folder != NULL)
         state_folder_set_epoch(d->state_folder, epoch);
     gate_settings_registered(d->gate_settings, epoch);
+    schedules_registered(d->schedules, epoch);
 }
 
 /* Jobs that still run when the stop is over are killed; they will be run again. */
@@ -254,8 +255,10 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
     if (r->status == STORE_OK && d->guard != NULL)
         guard_alive(d->guard, r->sent);
     sched_on_beat(d->sched, mono_now(), r);
-    if (r->status == STORE_OK)
-        gate_settings_beat(d->gate_settings);
+    if (r->status != STORE_OK)
+        return;
+    gate_settings_beat(d->gate_settings);
+    schedules_beat(d->schedules, r->schedules);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
@@ -411,6 +414,7 @@ static void on_down(void *arg, enum error_class class, const char *text)
         store_redis_reset(d->store);
         remains_reset(d->remains);
         gate_settings_link_down(d->gate_settings);
+        schedules_link_down(d->schedules);
         sched_link_down(d->sched, mono_now());
     }
 }
@@ -422,8 +426,14 @@ static void on_subscribed(void *arg)
 
 static void on_wake(void *arg, const char *text, size_t n)
 {
-    if (n == strlen(text))
-        sched_on_wake(((struct daemon *)arg)->sched, mono_now(), text);
+    struct daemon *d = arg;
+
+    if (n != strlen(text))
+        return;
+    if (strcmp(text, "!schedules") == 0)
+        schedules_wake(d->schedules);
+    else
+        sched_on_wake(d->sched, mono_now(), text);
 }
 
 static void on_denied(void *arg, const char *text)

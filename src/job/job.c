@@ -55,13 +55,19 @@ static int copy_parent(struct job *job, const char *id)
     return 0;
 }
 
+/* to: max + 1 bytes */
+static int copy_name(char *to, size_t max, const char *name, size_t n)
+{
+    if (n == 0 || n > max)
+        return -1;
+    memcpy(to, name, n);
+    to[n] = '\0';
+    return 0;
+}
+
 static int copy_batch(struct job *job, const char *name, size_t n)
 {
-    if (n == 0 || n > JOB_BATCH_MAX)
-        return -1;
-    memcpy(job->batch, name, n);
-    job->batch[n] = '\0';
-    return 0;
+    return copy_name(job->batch, JOB_BATCH_MAX, name, n);
 }
 
 /* NAME,total,done,dead,cancelled */
@@ -116,6 +122,10 @@ static int read_field(struct job *job, char name, const char *value)
         return copy_batch(job, value, strlen(value));
     case 'B':
         return read_callback(job, value);
+    case 'S':
+        return copy_name(job->schedule, JOB_SCHEDULE_MAX, value, strlen(value));
+    case 'O':
+        return text_parse_int(value, 0, INT64_C(100000000000000), &job->occurrence_ms);
     default:
         return 0;
     }

@@ -8,7 +8,7 @@
 #include "run/process/origin.h"
 #include "serve/policy.h"
 
-#define JOB_VARS 23
+#define JOB_VARS 25
 
 struct invocation {
     struct exec_order exec;
@@ -74,6 +74,10 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
         add_int(envp, &n, "LATER_BATCH_DONE", job->counts.done);
         add_int(envp, &n, "LATER_BATCH_DEAD", job->counts.dead);
         add_int(envp, &n, "LATER_BATCH_CANCELLED", job->counts.cancelled);
+    }
+    if (job->schedule[0] != '\0') {
+        add_text(envp, &n, "LATER_SCHEDULE", job->schedule);
+        add_int(envp, &n, "LATER_OCCURRENCE_MS", job->occurrence_ms);
     }
 }
 
@@ -149,7 +153,9 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .batch_total = job->counts.total,
                               .batch_done = job->counts.done,
                               .batch_dead = job->counts.dead,
-                              .batch_cancelled = job->counts.cancelled};
+                              .batch_cancelled = job->counts.cancelled,
+                              .schedule = job->schedule,
+                              .occurrence_ms = job->occurrence_ms};
 }
 
 /* A word of the line has no space and no control character: these, and %, are written as %HH. An
@@ -207,5 +213,8 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, int
         add_number(out, " batch_dead=", job->counts.dead);
         add_number(out, " batch_cancelled=", job->counts.cancelled);
     }
+    add_word(out, "schedule", job->schedule);
+    if (job->schedule[0] != '\0')
+        add_number(out, " occurrence_ms=", job->occurrence_ms);
     add_number(out, " len=", (int64_t)job->payload_len);
 }

@@ -152,7 +152,8 @@ struct store_beat_reply {
     bool quiet;                     /* told to claim no more */
     const struct store_peer *peers; /* epoch and counter only; counter "?": holds jobs, no worker */
     size_t npeers;
-    struct boot sent; /* when the answered beat was sent; it may be one that was given up */
+    struct boot sent;      /* when the answered beat was sent; it may be one that was given up */
+    const char *schedules; /* changes with each change of a schedule */
 };
 
 struct store_reconcile_reply {

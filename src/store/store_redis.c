@@ -217,6 +217,7 @@ static void on_beat(void *arg, const struct reply *r)
     out.link = reply_int(reply_at(r, 2));
     out.held = reply_int(reply_at(r, 3));
     out.quiet = reply_int(reply_at(r, 4)) != 0;
+    out.schedules = reply_str(reply_at(r, 6)); /* an older library does not say: "" */
     out.peers = list;
     s->events.beat(s->events.arg, &out);
 }

@@ -648,7 +648,7 @@ static void answer(struct fake *f, struct fake_call *c)
 {
     struct store_look_reply looked = {c->now_us, c->timer_ms, c->found, c->nfound};
     struct store_beat_reply beat = {c->now_us, c->status, c->link,   c->held_there,
-                                    c->quiet,  f->peers,  f->npeers, {c->boot_us}};
+                                    c->quiet,  f->peers,  f->npeers, {c->boot_us}, ""};
 
     count_op(f);
     c->is_answered = true;

@@ -70,6 +70,9 @@ struct later_job {
      * members the batch had when it was added; they are 0 for others. */
     const char *batch;
     int64_t batch_total, batch_done, batch_dead, batch_cancelled;
+    /* Since version 1.2. The schedule that added it, "" for none, and for which time. */
+    const char *schedule;
+    int64_t occurrence_ms;
 };
 
 /* What run may ask of the daemon, only from the thread that was called. Texts are copied. */

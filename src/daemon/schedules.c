@@ -1,0 +1,378 @@
+#include "daemon/schedules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "daemon/schedule_table.h"
+#include "sched/server_clock.h"
+
+#define ITEMS_MAX 100  /* schedules in a call of later_v1_fire, and their times together */
+#define EARLY_MS 1     /* Redis' clock was not there yet: ask again after this */
+#define FAILED_MS 1000 /* the call was refused */
+#define ITEM_WORDS 7   /* of a schedule in that call, without its times */
+#define NUMBER_BYTES 24
+
+/* A call of later_v1_fire: its words, and the schedules that it is about. */
+struct fire {
+    const char *words[6 + ITEMS_MAX * (ITEM_WORDS + 1)];
+    char numbers[ITEMS_MAX * 6][NUMBER_BYTES];
+    struct schedule *at[ITEMS_MAX]; /* stay until the answer: nothing is read meanwhile */
+    int nwords, nnumbers;
+    size_t n, ntimes;
+};
+
+struct schedules {
+    struct loop_alarm *alarm;
+    struct link *link;
+    struct store_redis *store;
+    char root[80];
+    char zones[SCHEDULE_ZONES_MAX]; /* version of the time zones of this host */
+    char epoch[NUMBER_BYTES];       /* "": not registered */
+    struct server_clock clock;
+    struct mono asked;            /* when the call under way was sent */
+    struct schedule_table known;  /* what fires */
+    struct schedule_table coming; /* while all are read again */
+    char changed[NUMBER_BYTES];   /* of what is known; "": nothing is */
+    char changing[NUMBER_BYTES];  /* of the first page of what is coming */
+    bool is_first_page;
+    bool is_reading, is_firing; /* calls are under way */
+    bool is_stale;              /* read again once nothing is under way */
+    bool is_stopped, has_told_zones;
+    struct fire fire;
+};
+
+static void go_on(struct schedules *s);
+
+/* ---- the clock of Redis */
+
+static void hear(struct schedules *s, int64_t now_us)
+{
+    (void)server_clock_hear(&s->clock, s->asked, mono_now(), now_us);
+}
+
+static int64_t redis_now_ms(const struct schedules *s)
+{
+    return (mono_now().us - s->clock.behind_us) / 1000;
+}
+
+static struct mono mono_at(const struct schedules *s, int64_t ms)
+{
+    int64_t now_ms = redis_now_ms(s);
+
+    return mono_add_ms(mono_now(), ms > now_ms ? ms - now_ms : 0);
+}
+
+/* ---- reading all schedules */
+
+static void on_page(void *arg, const struct reply *r);
+
+static void read_page(struct schedules *s, const char *cursor)
+{
+    const char *argv[] = {"FCALL", "later_v1_schedules", "1", s->root, cursor};
+
+    s->asked = mono_now();
+    s->is_reading = link_call(s->link, 5, argv, NULL, on_page, s) == 0;
+    s->is_stale = s->is_stale || !s->is_reading;
+}
+
+static void read_all(struct schedules *s)
+{
+    schedule_table_done(&s->coming);
+    s->is_stale = false;
+    s->is_first_page = true;
+    read_page(s, "0");
+}
+
+static void take_row(struct schedules *s, const struct reply *row)
+{
+    char name[SCHEDULE_NAME_MAX + 1];
+    struct err err = ERR_INIT;
+    CLEANUP_FREE char *note = NULL;
+
+    if (schedule_table_take(&s->coming, row, name, &err) == 0)
+        return;
+    note = mem_printf("%s %s", name, err.text);
+    (void)store_note(s->store, "bad-schedule", note);
+    log_warn("event=bad-schedule schedule=%s reason=\"%s\" effect=\"it adds no jobs\"", name,
+             err.text);
+}
+
+static void on_page(void *arg, const struct reply *r)
+{
+    struct schedules *s = arg;
+    const char *cursor = reply_str(reply_at(r, 2));
+
+    s->is_reading = false;
+    if (reply_kind(r) != REPLY_ARRAY || reply_count(r) < 3) {
+        s->is_stale = true; /* tried again with the next beat */
+        return;
+    }
+    hear(s, reply_int(reply_at(r, 0)));
+    if (s->is_first_page)
+        text_copy(s->changing, sizeof(s->changing), reply_str(reply_at(r, 1)));
+    s->is_first_page = false;
+    for (size_t i = 3; i < reply_count(r); i++)
+        take_row(s, reply_at(r, i));
+    if (strcmp(cursor, "0") != 0) {
+        read_page(s, cursor);
+        return;
+    }
+    schedule_table_done(&s->known);
+    s->known = s->coming;
+    schedule_table_init(&s->coming);
+    memcpy(s->changed, s->changing, sizeof(s->changed));
+    go_on(s);
+}
+
+/* ---- firing */
+
+static void put(struct fire *f, const char *word)
+{
+    f->words[f->nwords++] = word;
+}
+
+static void put_number(struct fire *f, int64_t n)
+{
+    char *text = f->numbers[f->nnumbers++];
+
+    (void)snprintf(text, NUMBER_BYTES, "%lld", (long long)n);
+    put(f, text);
+}
+
+static void put_time(struct fire *f, int64_t ms)
+{
+    if (ms == TIMING_NEVER)
+        put(f, "-");
+    else
+        put_number(f, ms);
+}
+
+/* Whether the time zones of this host are newer than those by which it was planned. */
+static bool is_older_plan(const struct schedules *s, const struct schedule *one)
+{
+    return one->rule.timing.every_ms == 0 && strcmp(s->zones, one->zones) > 0;
+}
+
+/* What is to be told about a schedule now. False: nothing. */
+static bool plan(const struct schedules *s, const struct schedule *one, int64_t now_ms,
+                 struct catch_up_plan *ret)
+{
+    if (!one->is_planned || (one->next_ms > now_ms && is_older_plan(s, one))) {
+        *ret = (struct catch_up_plan){.next = catch_up_first(&one->rule, now_ms)};
+        return one->is_planned || ret->next != TIMING_NEVER;
+    }
+    catch_up_decide(&one->rule, one->next_ms, now_ms, ret);
+    return ret->n > 0 || ret->missed > 0;
+}
+
+static void put_item(struct schedules *s, struct schedule *one, const struct catch_up_plan *p)
+{
+    struct fire *f = &s->fire;
+
+    f->at[f->n++] = one;
+    put(f, one->name);
+    put_number(f, one->revision);
+    put_time(f, one->is_planned ? one->next_ms : TIMING_NEVER);
+    put_time(f, p->next);
+    put(f, s->zones);
+    put_number(f, p->missed);
+    put_number(f, (int64_t)p->n);
+    for (size_t i = 0; i < p->n; i++)
+        put_number(f, p->at[i]);
+    f->ntimes += p->n;
+}
+
+static void on_fired(void *arg, const struct reply *r);
+
+/* Put what is due into a call, as much as fits. A schedule that is in it is asked about no more
+ * until the answer has come. */
+static void collect(struct schedules *s)
+{
+    int64_t now_ms = redis_now_ms(s);
+    struct schedule *one;
+
+    s->fire.n = s->fire.ntimes = 0;
+    s->fire.nwords = 6;
+    s->fire.nnumbers = 0;
+    while (s->fire.n < ITEMS_MAX && (one = schedule_table_first(&s->known)) != NULL &&
+           one->ask_ms <= now_ms) {
+        struct catch_up_plan p;
+        bool has_news = plan(s, one, now_ms, &p);
+
+        if (has_news && s->fire.ntimes + p.n > ITEMS_MAX && s->fire.n > 0)
+            return;
+        if (has_news)
+            put_item(s, one, &p);
+        schedule_table_ask_at(&s->known, one,
+                              !has_news && one->next_ms > now_ms ? one->next_ms : TIMING_NEVER);
+    }
+}
+
+static void fire(struct schedules *s)
+{
+    static const char *const front[] = {"FCALL", "later_v1_fire", "1"};
+    char count[NUMBER_BYTES];
+
+    collect(s);
+    if (s->fire.n == 0)
+        return;
+    (void)snprintf(count, sizeof(count), "%zu", s->fire.n);
+    memcpy(s->fire.words, front, sizeof(front));
+    s->fire.words[3] = s->root;
+    s->fire.words[4] = s->epoch;
+    s->fire.words[5] = count;
+    s->asked = mono_now();
+    s->is_firing = link_call(s->link, s->fire.nwords, s->fire.words, NULL, on_fired, s) == 0;
+}
+
+/* What Redis has of a schedule after the call. */
+static void take_item(struct schedules *s, struct schedule *one, const struct reply *item)
+{
+    const struct reply *next = reply_at(item, 3);
+
+    if (reply_is(reply_at(item, 0), "gone") || reply_int(reply_at(item, 1)) != one->revision) {
+        s->is_stale = true;
+        return;
+    }
+    one->is_planned = true;
+    one->next_ms = reply_is(next, "-") ? TIMING_NEVER : reply_int(next);
+    text_copy(one->zones, sizeof(one->zones), reply_str(reply_at(item, 4)));
+    if (reply_is(reply_at(item, 0), "early"))
+        schedule_table_ask_at(&s->known, one, redis_now_ms(s) + EARLY_MS);
+    else if (is_older_plan(s, one) && one->next_ms != TIMING_NEVER)
+        schedule_table_ask_at(&s->known, one, 0);
+    else
+        schedule_table_ask_at(&s->known, one, one->next_ms);
+}
+
+/* Health says so; the log once. */
+static void tell_zones(struct schedules *s, const struct schedule *one)
+{
+    if (s->has_told_zones || one->rule.timing.every_ms > 0 || strcmp(s->zones, one->zones) >= 0)
+        return;
+    s->has_told_zones = true;
+    (void)store_note(s->store, "zone-differs", s->zones);
+    log_warn("event=zone-differs here=%s fleet=%s reason=\"another worker has newer time zones\" "
+             "effect=\"it plans, and this one only adds what is planned\" cure=\"update tzdata "
+             "and restart\"",
+             s->zones, one->zones);
+}
+
+static void on_fired(void *arg, const struct reply *r)
+{
+    struct schedules *s = arg;
+
+    s->is_firing = false;
+    if (reply_kind(r) == REPLY_ARRAY)
+        hear(s, reply_int(reply_at(r, 0)));
+    for (size_t i = 0; i < s->fire.n; i++) {
+        struct schedule *one = s->fire.at[i];
+
+        if (reply_kind(r) != REPLY_ARRAY || reply_count(r) <= i + 1) {
+            schedule_table_ask_at(&s->known, one, redis_now_ms(s) + FAILED_MS);
+            continue;
+        }
+        take_item(s, one, reply_at(r, i + 1));
+        tell_zones(s, one);
+    }
+    go_on(s);
+}
+
+/* ---- what comes next */
+
+/* Read or fire, or set the alarm for the next one. */
+static void go_on(struct schedules *s)
+{
+    const struct schedule *first;
+
+    loop_alarm_set(s->alarm, MONO_NEVER);
+    if (s->is_reading || s->is_firing || s->is_stopped || s->epoch[0] == '\0')
+        return;
+    if (s->is_stale) {
+        read_all(s);
+        return;
+    }
+    fire(s);
+    first = schedule_table_first(&s->known);
+    if (!s->is_firing && first != NULL && first->ask_ms != TIMING_NEVER)
+        loop_alarm_set(s->alarm, mono_at(s, first->ask_ms));
+}
+
+static void on_alarm(void *arg)
+{
+    go_on(arg);
+}
+
+/* ---- the daemon */
+
+struct schedules *schedules_new(struct loop *loop, struct link *link, struct store_redis *store,
+                                const char *ns)
+{
+    struct schedules *s = mem_new(sizeof(*s));
+
+    s->link = link;
+    s->store = store;
+    (void)snprintf(s->root, sizeof(s->root), "later:{%s}", ns);
+    zone_database_version(s->zones);
+    if (s->zones[0] == '\0')
+        (void)snprintf(s->zones, sizeof(s->zones), "0"); /* the oldest of all */
+    s->alarm = loop_alarm_new(loop, on_alarm, s);
+    if (s->alarm != NULL)
+        return s;
+    free(s);
+    return NULL;
+}
+
+void schedules_free(struct schedules *s)
+{
+    if (s == NULL)
+        return;
+    loop_alarm_free(s->alarm);
+    schedule_table_done(&s->known);
+    schedule_table_done(&s->coming);
+    free(s);
+}
+
+void schedules_registered(struct schedules *s, int64_t epoch)
+{
+    if (s == NULL)
+        return;
+    (void)snprintf(s->epoch, sizeof(s->epoch), "%lld", (long long)epoch);
+    schedules_wake(s);
+}
+
+void schedules_wake(struct schedules *s)
+{
+    if (s == NULL)
+        return;
+    s->is_stale = true;
+    go_on(s);
+}
+
+void schedules_beat(struct schedules *s, const char *changed)
+{
+    if (s != NULL && (s->is_stale || strcmp(s->changed, changed) != 0))
+        schedules_wake(s);
+}
+
+void schedules_link_down(struct schedules *s)
+{
+    if (s == NULL)
+        return;
+    s->is_reading = s->is_firing = false;
+    s->is_stale = true;
+    loop_alarm_set(s->alarm, MONO_NEVER);
+}
+
+void schedules_stop(struct schedules *s)
+{
+    if (s == NULL)
+        return;
+    s->is_stopped = true;
+    loop_alarm_set(s->alarm, MONO_NEVER);
+}

@@ -1,0 +1,257 @@
+/*
+ * Schedules, with the real daemons: each occurrence once under kills, how late it starts, what a
+ * handler is told, what is caught up, and what one midnight of many costs.
+ * LATER_TEST_SCHEDULE_S: how long daemons are killed, 600 for the whole proof.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "../support/env.h"
+#include "../support/fsck.h"
+#include "fixture.h"
+
+#define LONG_MS 30000
+#define DAEMONS 5
+
+/* A function of the library, whose answer does not matter. */
+#define call(...) reply_free(test_fcall(&redis, __VA_ARGS__, NULL))
+
+static int seconds(void)
+{
+    const char *n = getenv("LATER_TEST_SCHEDULE_S");
+
+    return n != NULL ? atoi(n) : 12;
+}
+
+/* The integer value of a field of a schedule. */
+static int64_t value(const char *schedule, const char *name)
+{
+    struct reply *r = test_fcall(&redis, "later_schedules", schedule, NULL);
+    int64_t n = reply_int(reply_named(r, name));
+
+    reply_free(r);
+    return n;
+}
+
+static bool has_runs(void *arg)
+{
+    return value("s", "runs") + value("s", "missed") >= *(const int64_t *)arg;
+}
+
+static void make_ledger(const char *name)
+{
+    test_handler(dir, name,
+                 "echo \"$LATER_OCCURRENCE_MS $LATER_ID $(date +%%s%%N) $LATER_SCHEDULE $(cat)\" "
+                 ">> %s\n",
+                 out);
+}
+
+/* ---- each once */
+
+struct run {
+    long long occurrence_ms, started_ns;
+    char id[16];
+};
+
+static int by_occurrence(const void *a_run, const void *b_run)
+{
+    long long x = ((const struct run *)a_run)->occurrence_ms;
+    long long y = ((const struct run *)b_run)->occurrence_ms;
+
+    return (x > y) - (x < y);
+}
+
+/* The lines of the ledger by occurrence; the caller frees them. */
+static struct run *read_ledger(size_t *ret_n)
+{
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    struct run *runs;
+    size_t n = 0;
+    char *rest, *line;
+
+    test_read(out, &text);
+    runs = mem_new((text.len + 1) * sizeof(*runs) / 16);
+    rest = text.data;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (sscanf(line, "%lld %15s %lld", &runs[n].occurrence_ms, runs[n].id,
+                   &runs[n].started_ns) == 3)
+            n++;
+    }
+    qsort(runs, n, sizeof(*runs), by_occurrence);
+    *ret_n = n;
+    return runs;
+}
+
+/* Each second has one job, from the first to the last. -> how many */
+static int64_t assert_each_second_once(void)
+{
+    size_t n;
+    CLEANUP_FREE struct run *runs = read_ledger(&n);
+
+    assert_true(n > 1);
+    for (size_t i = 1; i < n; i++) {
+        long long gap_ms = runs[i].occurrence_ms - runs[i - 1].occurrence_ms;
+
+        /* A job whose worker was killed runs again, but it is the same job. */
+        if (gap_ms != 1000 && (gap_ms != 0 || strcmp(runs[i].id, runs[i - 1].id) != 0))
+            fail_msg("%lld (%s) comes after %lld (%s)", runs[i].occurrence_ms, runs[i].id,
+                     runs[i - 1].occurrence_ms, runs[i - 1].id);
+    }
+    return (runs[n - 1].occurrence_ms - runs[0].occurrence_ms) / 1000 + 1;
+}
+
+static void test_each_once_under_kills(void **state)
+{
+    static struct test_laterd d[DAEMONS];
+    char name[8];
+    int kills = 0;
+
+    (void)state;
+    make_ledger("s");
+    for (int i = 0; i < DAEMONS; i++) {
+        (void)snprintf(name, sizeof(name), "d%d", i);
+        start(&d[i], name, "concurrency: 2\n");
+    }
+    call("later_schedule_set", "s", "every", "1s", "x");
+    for (struct mono end = mono_add_ms(mono_now(), 1000 * seconds()); mono_before(mono_now(), end);
+         kills++) {
+        struct test_laterd *victim = &d[kills % DAEMONS];
+
+        (void)usleep(seconds() > 60 ? 5000000 : 1300000);
+        test_laterd_kill(victim, SIGKILL);
+        (void)test_laterd_wait(victim, LONG_MS);
+        test_laterd_start(victim);
+    }
+    call("later_schedule_del", "s");
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
+    printf("figure: %lld seconds, %d daemons, %d kills: each once\n",
+           (long long)assert_each_second_once(), DAEMONS, kills);
+    for (int i = 0; i < DAEMONS; i++)
+        assert_int_equal(test_laterd_stop(&d[i]), 0);
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+/* ---- what handlers are told, and how late they start */
+
+static void test_told_and_on_time(void **state)
+{
+    size_t n, late = 0;
+    int64_t want = 40;
+
+    (void)state;
+    make_ledger("q");
+    start_a("queues: { q: { concurrency: 8 } }\n");
+    call("later_schedule_set", "s", "cron", "* * * * * *", "tz", "Europe/Berlin", "queue", "q",
+         "the payload");
+    for (int i = 0; i < 9; i++) {
+        char name[8];
+
+        (void)snprintf(name, sizeof(name), "s%d", i);
+        call("later_schedule_set", name, "every", "1s", "queue", "q", "x");
+    }
+    assert_true(test_until_lines(out, NULL, (int)want, LONG_MS));
+    assert_true(test_until_lines(out, " s the payload", 2, LONG_MS));
+    {
+        CLEANUP_FREE struct run *runs = read_ledger(&n);
+
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(runs[i].occurrence_ms % 1000, 0);
+            late += runs[i].started_ns / 1000000 - runs[i].occurrence_ms > 50;
+        }
+    }
+    assert_true(late < n / 4); /* the machine may be busy; bench/ measures it */
+}
+
+/* ---- catching up */
+
+/* No daemon runs: the cursor says that `minutes` minutes were missed. */
+static void go_back(int minutes)
+{
+    CLEANUP_FREE char *cursor = mem_printf(
+        "revision=%lld next=%lld zones=0 runs=0 skipped=0", (long long)value("s", "revision"),
+        (long long)(test_now_ms() / 60000 - minutes + 1) * 60000);
+
+    reply_free(test_redis_call(&redis, "HSET", ROOT ":cursors", "s", cursor, NULL));
+}
+
+static void catch_up(const char *mode, int minutes, int64_t runs, int64_t missed)
+{
+    int64_t sum = runs + missed;
+
+    call("later_schedule_set", "s", "every", "1m", "queue", "nobody", "catch_up", mode, "x");
+    go_back(minutes);
+    start_a("queues: { q: {} }\n");
+    assert_true(test_until(has_runs, &sum, LONG_MS));
+    assert_int_equal(test_laterd_stop(&a), 0);
+    /* A minute may have passed meanwhile. */
+    if (value("s", "runs") - runs > 1 || value("s", "runs") < runs ||
+        value("s", "missed") - missed > 1 || value("s", "missed") < missed)
+        fail_msg("%s: %lld runs, %lld missed", mode, (long long)value("s", "runs"),
+                 (long long)value("s", "missed"));
+    call("later_schedule_del", "s");
+}
+
+static void test_catching_up(void **state)
+{
+    (void)state;
+    test_handler(dir, "q", "true\n");
+    test_redis_load(&redis);
+    catch_up("last", 45, 1, 44);
+    catch_up("none", 45, 1, 44);
+    catch_up("all", 45, 45, 0);
+    catch_up("last", 1500, 1, 1499);
+}
+
+/* ---- many */
+
+/* LATER_TEST_SCHEDULES schedules that are due at one second. */
+static void test_many_at_once(void **state)
+{
+    const char *text = getenv("LATER_TEST_SCHEDULES");
+    int n = text != NULL ? atoi(text) : 1000, ready = 0;
+    int64_t due_ms, last_ms;
+
+    (void)state;
+    test_handler(dir, "q", "true\n");
+    start_a("queues: { q: {} }\n");
+    due_ms = (test_now_ms() / 1000 + 3 + n / 500) * 1000;
+    for (int i = 0; i < n; i++) {
+        CLEANUP_FREE char *name = mem_printf("s%d", i);
+        CLEANUP_FREE char *from = mem_printf("%lld", (long long)due_ms);
+
+        call("later_schedule_set", name, "every", "1d", "queue", "nobody", "from", from, "x");
+    }
+    while (test_now_ms() < due_ms + 20000 && ready < n) {
+        ready = (int)test_int(&redis, "ZCARD", ROOT ":q:nobody:5");
+        (void)usleep(2000);
+    }
+    last_ms = test_now_ms();
+    printf("figure: %d schedules of one instant: the last one was added %lld ms behind it\n", n,
+           (long long)(last_ms - due_ms));
+    assert_int_equal(ready, n);
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_each_once_under_kills, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_told_and_on_time, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_catching_up, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_many_at_once, fx_open, fx_close),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
