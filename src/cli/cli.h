@@ -16,7 +16,7 @@
 #include "cli/args/target.h"
 #include "redis/client.h"
 
-#define CLI_OPTIONS_MAX 24 /* per verb */
+#define CLI_OPTIONS_MAX 32 /* per verb */
 #define CLI_MANY (-1)      /* any number of operands */
 #define CLI_COMMAND (-2)   /* the same; after the first one, a command with its own options */
 #define CLI_TIME_MAX 24    /* bytes of a time in ms as text */
@@ -115,6 +115,7 @@ bool cli_is_refusal(const struct err *err, const char *code);
 extern const struct cli_verb cmd_add, cmd_show, cmd_explain, cmd_wait, cmd_ls, cmd_cancel,
     cmd_retry, cmd_run_now, cmd_reschedule, cmd_pause, cmd_resume, cmd_quiet, cmd_stats,
     cmd_workers, cmd_health, cmd_fsck, cmd_setup, cmd_cli, cmd_limits, cmd_throttle, cmd_lock,
-    cmd_sem, cmd_once, cmd_gates, cmd_purge, cmd_export, cmd_import, cmd_tail, cmd_batch;
+    cmd_sem, cmd_once, cmd_gates, cmd_purge, cmd_export, cmd_import, cmd_tail, cmd_batch,
+    cmd_schedule;
 
 #endif

@@ -38,7 +38,8 @@ const struct cli_option args_globals[] = {
 static const struct {
     const char *name;
     char letter;
-} letters[] = {{"help", 'h'}, {"nonblock", 'n'}, {"wait", 'w'}, {"conflict-exit-code", 'E'}};
+} letters[] = {
+    {"help", 'h'}, {"nonblock", 'n'}, {"wait", 'w'}, {"conflict-exit-code", 'E'}, {"count", 'n'}};
 
 char args_letter(const char *option)
 {

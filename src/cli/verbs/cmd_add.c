@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "cli/args/queue_name.h"
+#include "cli/args/thens.h"
 #include "cli/await.h"
 #include "cli/bulk/add_from.h"
 #include "cli/show/json.h"
@@ -185,23 +186,6 @@ static void add_option(struct cli_call *call, const struct cli *cli, const char 
     cli_call_puts(call, cli_value(cli, option));
 }
 
-#define THENS_MAX 16 /* more than the library takes: it says how many that is */
-
-/* Append `then QUEUE` for each of the queues. The words are in text, which is cut at its commas. */
-static int put_thens(struct cli_call *call, char *text, struct err *err)
-{
-    const char *queue;
-    int n = 0;
-
-    while ((queue = strsep(&text, ",")) != NULL) {
-        if (n++ == THENS_MAX)
-            return err_set(err, ERR_USAGE, "--then names more than %d queues", THENS_MAX);
-        cli_call_puts(call, "then");
-        cli_call_puts(call, queue);
-    }
-    return 0;
-}
-
 /* The queue and the options, as later_add and later_add_many take them. *ret_thens has some of the
  * words; the caller frees it after the call. */
 static int put_front(struct cli_call *call, const struct cli *cli, char **ret_thens,
@@ -220,10 +204,7 @@ static int put_front(struct cli_call *call, const struct cli *cli, char **ret_th
         cli_call_puts(call, "keep");
         cli_call_puts(call, AWAITED_KEEP);
     }
-    if (cli_value(cli, "then") == NULL)
-        return 0;
-    *ret_thens = mem_strdup(cli_value(cli, "then"));
-    return put_thens(call, *ret_thens, err);
+    return thens_add(call, cli, ret_thens, err);
 }
 
 static int run_from(struct cli *cli, const char *path, struct err *err)

@@ -1,4 +1,4 @@
-/* later batch: jobs that are counted together. One function for each of its words. */
+/* later batch: jobs that are counted together. One function for each of its subcommands. */
 #include "cli/cli.h"
 
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
+#include "cli/args/subcommands.h"
 #include "cli/bulk/add_from.h"
 #include "cli/show/batch.h"
 #include "cli/show/json.h"
@@ -290,22 +291,18 @@ static int run_wait(struct cli *cli, struct err *err)
 
 /* ---- the verb */
 
-static const struct word {
-    const char *name;
-    int min, max;               /* operands behind it */
-    const char *const *options; /* NULL-ended */
-    int (*run)(struct cli *cli, struct err *err);
-} words[] = {
-    {"add", 1, 2, (const char *const[]){"then", "finally", "on-dead", "keep", NULL}, run_add},
-    {"seal", 1, 1, (const char *const[]){NULL}, run_seal},
-    {"run", 2, 3, (const char *const[]){"then", "finally", "on-dead", "keep", "from", NULL},
-     run_run},
-    {"show", 1, 1, (const char *const[]){NULL}, run_show},
-    {"ls", 0, 1, (const char *const[]){"state", NULL}, run_ls},
-    {"cancel", 1, 1, (const char *const[]){NULL}, run_cancel},
-    {"wait", 1, 1, (const char *const[]){"timeout", NULL}, run_wait},
+static const struct subcommand subcommands[] = {
+    {"add", 1, 2, "NAME [PAYLOAD]",
+     (const char *const[]){"then", "finally", "on-dead", "keep", NULL}, run_add},
+    {"seal", 1, 1, "one NAME", (const char *const[]){NULL}, run_seal},
+    {"run", 2, 3, "NAME QUEUE [PAYLOAD]",
+     (const char *const[]){"then", "finally", "on-dead", "keep", "from", NULL}, run_run},
+    {"show", 1, 1, "one NAME", (const char *const[]){NULL}, run_show},
+    {"ls", 0, 1, "at most one NAME", (const char *const[]){"state", NULL}, run_ls},
+    {"cancel", 1, 1, "one NAME", (const char *const[]){NULL}, run_cancel},
+    {"wait", 1, 1, "one NAME", (const char *const[]){"timeout", NULL}, run_wait},
+    {NULL, 0, 0, NULL, NULL, NULL},
 };
-#define NWORDS (sizeof(words) / sizeof(words[0]))
 
 static const struct cli_option options[] = {
     {"then", "QUEUE", "add, run: gets a job when all members are done"},
@@ -318,50 +315,9 @@ static const struct cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
-static bool takes(const struct word *w, const char *option)
-{
-    for (size_t i = 0; w->options[i] != NULL; i++) {
-        if (strcmp(w->options[i], option) == 0)
-            return true;
-    }
-    return false;
-}
-
-static int no_word(const char *word, struct err *err)
-{
-    const char *names[NWORDS + 1] = {NULL};
-    const char *near;
-
-    for (size_t i = 0; i < NWORDS; i++)
-        names[i] = words[i].name;
-    near = text_nearest(word, names);
-    if (near != NULL)
-        return err_set(err, ERR_USAGE, "later batch has no such word: did you mean %s?", near);
-    return err_set(err, ERR_USAGE, "write later batch add, seal, run, show, ls, cancel or wait");
-}
-
 static int run(struct cli *cli, struct err *err)
 {
-    const struct word *w = NULL;
-
-    for (size_t i = 0; i < NWORDS; i++) {
-        if (strcmp(cli->argv[0], words[i].name) == 0)
-            w = &words[i];
-    }
-    if (w == NULL)
-        return no_word(cli->argv[0], err);
-    for (size_t i = 0; options[i].name != NULL; i++) {
-        if (cli_value(cli, options[i].name) != NULL && !takes(w, options[i].name))
-            return err_set(err, ERR_USAGE, "--%s does not belong to later batch %s",
-                           options[i].name, w->name);
-    }
-    if (cli->argc - 1 < w->min || cli->argc - 1 > w->max)
-        return err_set(err, ERR_USAGE, "later batch %s takes %s", w->name,
-                       w->min == 0   ? "at most one NAME"
-                       : w->min == 2 ? "NAME QUEUE [PAYLOAD]"
-                       : w->max == 2 ? "NAME [PAYLOAD]"
-                                     : "one NAME");
-    return w->run(cli, err);
+    return subcommands_run(cli, subcommands, err);
 }
 
 const struct cli_verb cmd_batch = {

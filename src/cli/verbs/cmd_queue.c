@@ -1,30 +1,17 @@
 /* The verbs that hold work back: pause and resume a queue, quiet a worker. */
 #include "cli/cli.h"
 
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/args/queue_name.h"
+#include "cli/args/whoami.h"
 #include "cli/quiet_wait.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/status.h"
-
-/* USER@HOST, so that a person who finds the queue paused knows whom to ask. */
-static void whoami(char *out, size_t cap)
-{
-    const struct passwd *user = getpwuid(geteuid());
-    char host[65] = "";
-
-    (void)gethostname(host, sizeof(host) - 1);
-    if (user != NULL)
-        (void)snprintf(out, cap, "%s@%s", user->pw_name, host);
-    else
-        (void)snprintf(out, cap, "%lu@%s", (unsigned long)geteuid(), host);
-}
 
 static int run_pause(struct cli *cli, struct err *err)
 {

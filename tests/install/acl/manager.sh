@@ -7,6 +7,14 @@ told added
 printf 'a\nb\n' | later add mail --in 1h --from -
 bare FCALL later_v1_known 1 "$R" mail
 # It has a schedule of its own.
+later schedule add t cron @daily --queue mail x
+later schedule ls
+later schedule show t
+later schedule next t
+later schedule pause t
+later schedule resume t
+later schedule run-now t --force
+later schedule rm t
 bare FCALL later_schedule_set 1 "$R" s every 1h queue mail x
 bare FCALL later_schedule_pause 1 "$R" s by me
 bare FCALL later_schedule_resume 1 "$R" s

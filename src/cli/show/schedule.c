@@ -1,0 +1,181 @@
+#include "cli/show/schedule.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "cli/show/fields.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+
+static const struct field fields[] = {
+    {"schedule", "schedule", FIELD_TEXT},   {"when", "when", FIELD_TEXT},
+    {"tz", "time zone", FIELD_TEXT},        {"queue", "queue", FIELD_TEXT},
+    {"options", "options", FIELD_TEXT},     {"overlap", "overlap", FIELD_TEXT},
+    {"catch_up", "catch up", FIELD_TEXT},   {"catch_up_window_ms", "at most", FIELD_LENGTH},
+    {"splay_ms", "splay", FIELD_LENGTH},    {"from_ms", "from", FIELD_INSTANT},
+    {"until_ms", "until", FIELD_INSTANT},   {"origin", "defined by", FIELD_TEXT},
+    {"last_ms", "last", FIELD_INSTANT},     {"next_ms", "next", FIELD_INSTANT},
+    {"job", "last job", FIELD_TEXT},        {"runs", "jobs", FIELD_NUMBER},
+    {"skipped", "skipped", FIELD_NUMBER},   {"missed", "missed", FIELD_NUMBER},
+    {"zones", "time zones of", FIELD_TEXT},
+};
+#define NFIELDS (sizeof(fields) / sizeof(fields[0]))
+
+/* "<until ms or 0> <since ms> <who> <reason>" */
+static void show_pause(const struct reply *r, int64_t now_ms)
+{
+    long long until_ms = 0, since_ms = 0;
+    int at = 0;
+
+    if (r == NULL || sscanf(reply_str(r), "%lld %lld %n", &until_ms, &since_ms, &at) < 2)
+        return;
+    out_label("paused by");
+    out_text(reply_str(r) + at, reply_len(r) - (size_t)at);
+    out_printf("\n");
+    out_label("since");
+    fields_put_instant(since_ms, now_ms);
+    out_printf("\n");
+    if (until_ms > 0) {
+        out_label("for");
+        out_printf("%s", "until ");
+        fields_put_instant(until_ms, now_ms);
+        out_printf("\n");
+    }
+}
+
+void schedule_show(struct cli *cli, const struct reply *r)
+{
+    const struct reply *payload = reply_named(r, "payload"), *pause = reply_named(r, "paused");
+    int64_t now_ms = cli_now_ms(cli);
+
+    if (cli->json) {
+        json_t *line = json_object();
+
+        fields_to_json(fields, NFIELDS, r, line);
+        if (pause != NULL)
+            json_put_text(line, "paused", reply_str(pause), reply_len(pause));
+        json_put_bytes(line, "payload", reply_str(payload), reply_len(payload));
+        json_print(line);
+        return;
+    }
+    fields_show(fields, NFIELDS, r, now_ms);
+    show_pause(pause, now_ms);
+    if (reply_len(payload) > 0) {
+        out_label("payload");
+        out_text(reply_str(payload), reply_len(payload));
+        out_printf("\n");
+    }
+}
+
+/* ---- rows */
+
+void schedule_table_columns(struct table *table)
+{
+    static const struct table_column columns[] = {
+        {"SCHEDULE", false, TABLE_SOFT}, {"WHEN", false, TABLE_SOFT},  {"ZONE", false, TABLE_SPARE},
+        {"QUEUE", false, TABLE_SOFT},    {"NEXT", false, false},       {"JOBS", true, TABLE_SPARE},
+        {"SKIPPED", true, TABLE_SPARE},  {"MISSED", true, TABLE_SPARE}};
+
+    table_init(table, columns, sizeof(columns) / sizeof(columns[0]));
+}
+
+static void put_text(struct table *table, const struct reply *row, const char *name)
+{
+    const struct reply *r = reply_named(row, name);
+
+    table_add(table, reply_str(r), reply_len(r));
+}
+
+static void put_row(struct table *table, const struct reply *row, int64_t now_ms)
+{
+    const struct reply *next = reply_named(row, "next_ms");
+    char when[48];
+
+    put_text(table, row, "schedule");
+    put_text(table, row, "when");
+    put_text(table, row, "tz");
+    put_text(table, row, "queue");
+    table_printf(table, "%s",
+                 reply_named(row, "paused") != NULL ? "paused"
+                 : next != NULL                     ? out_when(reply_int(next), now_ms, when)
+                                                    : "-");
+    put_text(table, row, "runs");
+    put_text(table, row, "skipped");
+    put_text(table, row, "missed");
+}
+
+void schedule_put_rows(const struct cli *cli, struct table *table, const struct reply *page,
+                       int64_t now_ms)
+{
+    for (size_t i = 3; i < reply_count(page); i++) {
+        const struct reply *row = reply_at(page, i), *pause = reply_named(row, "paused");
+
+        if (cli->json) {
+            json_t *line = json_object();
+
+            fields_to_json(fields, NFIELDS, row, line);
+            if (pause != NULL)
+                json_put_text(line, "paused", reply_str(pause), reply_len(pause));
+            json_print(line);
+        } else {
+            put_row(table, row, now_ms);
+        }
+    }
+}
+
+/* ---- occurrences */
+
+/* "2026-03-29T03:00:00+02:00" */
+static void write_local(struct zone *zone, int64_t ms, const char *between, char out[48])
+{
+    int64_t offset_s = zone_stretch(zone, ms / 1000).offset_s;
+    time_t local = (time_t)(ms / 1000 + offset_s);
+    int minutes = (int)(offset_s < 0 ? -offset_s : offset_s) / 60;
+    char day[16], clock[16];
+    struct tm tm;
+
+    (void)gmtime_r(&local, &tm);
+    (void)strftime(day, sizeof(day), "%Y-%m-%d", &tm);
+    (void)strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+    (void)snprintf(out, 48, "%s%s%s%s%c%02d:%02d", day, between, clock,
+                   between[0] == ' ' ? " " : "", offset_s < 0 ? '-' : '+', minutes / 60,
+                   minutes % 60);
+}
+
+static void put_change(struct zone *zone, int64_t ms)
+{
+    int64_t moved_s = zone_moved_s(zone, ms / 1000);
+    char span[48];
+
+    if (moved_s != 0)
+        out_printf("  (the clock goes %s by %s that day)", moved_s > 0 ? "forward" : "back",
+                   out_span((moved_s > 0 ? moved_s : -moved_s) * 1000, span));
+}
+
+void schedule_put_occurrence(const struct cli *cli, struct zone *zone, int64_t ms, int64_t now_ms)
+{
+    char local[48], when[48], utc[32];
+    time_t at = (time_t)(ms / 1000);
+    struct tm tm;
+
+    if (cli->json) {
+        json_t *line = json_object();
+
+        write_local(zone, ms, "T", local);
+        json_put_int(line, "ms", ms);
+        json_put_text(line, "at", local, strlen(local));
+        json_print(line);
+        return;
+    }
+    write_local(zone, ms, " ", local);
+    (void)gmtime_r(&at, &tm);
+    (void)strftime(utc, sizeof(utc), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    out_printf("%s  %s", local, utc);
+    if (now_ms != 0)
+        out_printf("  %s", out_when(ms, now_ms, when));
+    put_change(zone, ms);
+    out_printf("\n");
+}

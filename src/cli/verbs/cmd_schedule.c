@@ -1,0 +1,402 @@
+/* later schedule: what adds jobs again and again. One function for each of its subcommands. */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/args/subcommands.h"
+#include "cli/args/thens.h"
+#include "cli/args/whoami.h"
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+#include "cli/show/schedule.h"
+#include "cli/show/status.h"
+#include "cli/show/table.h"
+#include "schedule/catch_up.h"
+
+#define NEXT_STANDARD 5
+#define NEXT_MOST 10000
+
+/* Call the function with the name of the schedule. The caller frees the reply; NULL with err. */
+static struct reply *call_named(struct cli *cli, const char *function, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+
+    cli_call_puts(&call, cli->argv[1]);
+    return cli_fcall(cli, function, &call, err);
+}
+
+/* Show [NAME, status], and free it. 0, or -1 if it is NULL. */
+static int show_status(const struct cli *cli, struct reply *r)
+{
+    if (r == NULL)
+        return -1;
+    status_show(cli, "schedule", cli->argv[1], reply_str(reply_at(r, 1)));
+    reply_free(r);
+    return 0;
+}
+
+/* The wall clock of this machine; only `next`, which does not ask Redis, goes by it. */
+static int64_t local_now_ms(void)
+{
+    return (int64_t)time(NULL) * 1000;
+}
+
+/* ---- add */
+
+/* Refuse here, with column and cure, what the library does not know to be wrong. */
+static int check_when(struct cli *cli, const char *kind, const char *text, struct err *err)
+{
+    const char *tz = cli_value(cli, "tz") != NULL ? cli_value(cli, "tz") : "UTC";
+    struct zone *zone = zone_new(tz, err);
+    struct timing timing;
+    int result = -1;
+
+    if (zone == NULL)
+        return -1;
+    if (timing_parse(kind, text, zone, &timing, err) == 0)
+        result = timing_next(&timing, local_now_ms()) != TIMING_NEVER
+                     ? 0
+                     : err_set(err, ERR_FORMAT, "'%.100s' has no occurrence in nine years", text);
+    zone_free(zone);
+    return result;
+}
+
+static void add_renamed(struct cli_call *call, const struct cli *cli, const char *option,
+                        const char *name)
+{
+    if (cli_value(cli, option) == NULL)
+        return;
+    cli_call_puts(call, name);
+    cli_call_puts(call, cli_value(cli, option));
+}
+
+static int run_add(struct cli *cli, struct err *err)
+{
+    static const char *const names[] = {
+        "tz",       "queue",   "overlap", "splay", "from", "until", "priority", "key",
+        "attempts", "timeout", "expire",  "keep",  "lock", "sem",   "rate",     NULL};
+    CLEANUP_FREE char *thens = NULL;
+    struct cli_call call = {.n = 0};
+
+    if (check_when(cli, cli->argv[2], cli->argv[3], err) < 0)
+        return -1;
+    cli_call_puts(&call, cli->argv[1]);
+    cli_call_puts(&call, cli->argv[2]);
+    cli_call_puts(&call, cli->argv[3]);
+    cli_call_options(&call, cli, names);
+    add_renamed(&call, cli, "catch-up", "catch_up");
+    add_renamed(&call, cli, "catch-up-window", "catch_up_window");
+    add_renamed(&call, cli, "on-dead", "on_dead");
+    if (thens_add(&call, cli, &thens, err) < 0)
+        return -1;
+    cli_call_puts(&call, cli->argc > 4 ? cli->argv[4] : "");
+    return show_status(cli, cli_fcall(cli, "later_schedule_set", &call, err));
+}
+
+/* ---- ls, show */
+
+static int run_ls(struct cli *cli, struct err *err)
+{
+    char cursor[24] = "0";
+    struct table table;
+    int rc = 0;
+
+    schedule_table_columns(&table);
+    do {
+        struct cli_call call = {.n = 0};
+        struct reply *page;
+
+        cli_call_puts(&call, cursor);
+        page = cli_fcall(cli, "later_v1_schedules", &call, err);
+        if (page == NULL) {
+            rc = -1;
+            break;
+        }
+        text_copy(cursor, sizeof(cursor), reply_str(reply_at(page, 2)));
+        schedule_put_rows(cli, &table, page, reply_int(reply_at(page, 0)) / 1000);
+        if (!cli->json)
+            table_flush(&table);
+        reply_free(page);
+    } while (strcmp(cursor, "0") != 0 && !out_has_failed());
+    table_done(&table);
+    return rc;
+}
+
+static int run_show(struct cli *cli, struct err *err)
+{
+    struct reply *r = call_named(cli, "later_schedules", err);
+
+    if (r == NULL)
+        return -1;
+    schedule_show(cli, r);
+    reply_free(r);
+    return 0;
+}
+
+/* ---- next */
+
+/* What `next` is about: a schedule in Redis, or an expression. */
+struct subject {
+    char *when, *tz; /* owned */
+    int64_t from_ms, until_ms;
+};
+
+static int64_t number_or(const struct reply *r, const char *name, int64_t other)
+{
+    const struct reply *value = reply_named(r, name);
+
+    return value != NULL ? reply_int(value) : other;
+}
+
+/* An expression has a space or begins with @; a name has neither. 0, or -1 with err. */
+static int find_subject(struct cli *cli, struct subject *ret, struct err *err)
+{
+    const char *text = cli->argv[1], *tz = cli_value(cli, "tz");
+    struct reply *r;
+
+    *ret = (struct subject){.until_ms = TIMING_NEVER};
+    if (strchr(text, ' ') != NULL || text[0] == '@') {
+        ret->when =
+            strncmp(text, "every ", 6) == 0 ? mem_strdup(text) : mem_printf("cron %s", text);
+        ret->tz = mem_strdup(tz != NULL ? tz : "UTC");
+        return 0;
+    }
+    if (tz != NULL)
+        return err_set(err, ERR_USAGE, "--tz goes with an expression: a schedule has its own");
+    r = call_named(cli, "later_schedules", err);
+    if (r == NULL)
+        return -1;
+    ret->when = mem_strdup(reply_str(reply_named(r, "when")));
+    ret->tz = mem_strdup(reply_str(reply_named(r, "tz")));
+    ret->from_ms = number_or(r, "from_ms", 0);
+    ret->until_ms = number_or(r, "until_ms", TIMING_NEVER);
+    reply_free(r);
+    return 0;
+}
+
+static int put_next(const struct cli *cli, const struct subject *of, int64_t after_ms, int64_t n,
+                    struct err *err)
+{
+    struct catch_up_rule rule = {.from_ms = of->from_ms, .until_ms = of->until_ms};
+    const char *space = strchr(of->when, ' ');
+    CLEANUP_FREE char *kind = mem_dup(of->when, (size_t)(space - of->when));
+    struct zone *zone = zone_new(of->tz, err);
+    int64_t now_ms = local_now_ms();
+    int result = -1;
+
+    if (zone != NULL)
+        result = timing_parse(kind, space + 1, zone, &rule.timing, err);
+    rule.timing.anchor_ms = rule.from_ms;
+    for (; result == 0 && n > 0; n--) {
+        after_ms = catch_up_first(&rule, after_ms);
+        if (after_ms == TIMING_NEVER)
+            break;
+        schedule_put_occurrence(cli, zone, after_ms, now_ms);
+    }
+    if (result == 0 && n > 0 && after_ms == TIMING_NEVER && of->until_ms == TIMING_NEVER)
+        result = err_set(err, ERR_FORMAT,
+                         "'%.100s' has no occurrence in the nine years behind that", space + 1);
+    zone_free(zone);
+    return result;
+}
+
+/* Integer ms, or RFC 3339 with a zone and whole seconds. 0 or -1. (Other forms of a time are
+ * rewritten before: args/time_options.h.) */
+static int parse_instant(const char *text, int64_t *ret_ms)
+{
+    struct tm tm = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    int hours, minutes, n = 0;
+    char sign;
+
+    if (rest == NULL)
+        return text_parse_int(text, 0, INT64_C(100000000000000), ret_ms);
+    *ret_ms = (int64_t)timegm(&tm) * 1000;
+    if (strcmp(rest, "Z") == 0)
+        return 0;
+    if (sscanf(rest, "%c%2d:%2d%n", &sign, &hours, &minutes, &n) != 3 || rest[n] != '\0' ||
+        (sign != '+' && sign != '-'))
+        return -1;
+    *ret_ms -= (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * INT64_C(60000);
+    return 0;
+}
+
+static int run_next(struct cli *cli, struct err *err)
+{
+    int64_t n = NEXT_STANDARD, after_ms = local_now_ms();
+    const char *after = cli_value(cli, "after"), *count = cli_value(cli, "count");
+    struct subject of;
+    int result;
+
+    if (count != NULL && text_parse_int(count, 1, NEXT_MOST, &n) < 0)
+        return err_set(err, ERR_USAGE, "-n %.20s: write 1 to %d", count, NEXT_MOST);
+    if (after != NULL && parse_instant(after, &after_ms) < 0)
+        return err_set(err, ERR_USAGE,
+                       "--after %.40s: write ms, 2030-01-31T09:00:00Z or a time as 09:00", after);
+    if (find_subject(cli, &of, err) < 0)
+        return -1;
+    result = put_next(cli, &of, after_ms, n, err);
+    free(of.when);
+    free(of.tz);
+    return result;
+}
+
+/* ---- rm, pause, resume, run-now */
+
+static int run_rm(struct cli *cli, struct err *err)
+{
+    return show_status(cli, call_named(cli, "later_schedule_del", err));
+}
+
+static int run_pause(struct cli *cli, struct err *err)
+{
+    static const char *const names[] = {"by", "reason", "for", NULL};
+    struct cli_call call = {.n = 0};
+    char who[192];
+
+    cli_call_puts(&call, cli->argv[1]);
+    cli_call_options(&call, cli, names);
+    if (cli_value(cli, "by") == NULL) {
+        whoami(who, sizeof(who));
+        cli_call_puts(&call, "by");
+        cli_call_puts(&call, who);
+    }
+    return show_status(cli, cli_fcall(cli, "later_schedule_pause", &call, err));
+}
+
+static int run_resume(struct cli *cli, struct err *err)
+{
+    return show_status(cli, call_named(cli, "later_schedule_resume", err));
+}
+
+static int run_now(struct cli *cli, struct err *err)
+{
+    static const char *const names[] = {"at", NULL};
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+    bool is_added;
+
+    cli_call_puts(&call, cli->argv[1]);
+    cli_call_options(&call, cli, names);
+    if (cli_value(cli, "force") != NULL)
+        cli_call_puts(&call, "force");
+    r = cli_fcall(cli, "later_schedule_run", &call, err);
+    if (r == NULL)
+        return -1;
+    is_added = reply_is(reply_at(r, 1), "added");
+    if (cli->json) {
+        json_t *line = json_object();
+
+        json_put_text(line, "id", reply_str(reply_at(r, 0)), reply_len(reply_at(r, 0)));
+        json_put_text(line, "status", reply_str(reply_at(r, 1)), reply_len(reply_at(r, 1)));
+        json_put_int(line, "due_ms", reply_int(reply_at(r, 2)));
+        json_print(line);
+    } else if (is_added) {
+        out_text(reply_str(reply_at(r, 0)), reply_len(reply_at(r, 0)));
+        out_printf("\n");
+    } else {
+        (void)fprintf(stderr, "later: not added: the last job of this schedule has not ended, and "
+                              "its overlap keeps another one out (--force adds it)\n");
+    }
+    reply_free(r);
+    return is_added ? 0 : 1;
+}
+
+/* ---- the verb */
+
+static const char *const of_add[] = {
+    "tz",    "queue",    "overlap", "catch-up", "catch-up-window", "splay",  "from",
+    "until", "priority", "key",     "attempts", "timeout",         "expire", "keep",
+    "lock",  "sem",      "rate",    "then",     "on-dead",         NULL};
+
+static const struct subcommand subcommands[] = {
+    {"add", 3, 4, "NAME cron EXPRESSION|every D [PAYLOAD]", of_add, run_add},
+    {"ls", 0, 0, "no operands", (const char *const[]){NULL}, run_ls},
+    {"show", 1, 1, "one NAME", (const char *const[]){NULL}, run_show},
+    {"next", 1, 1, "one NAME or 'EXPRESSION'", (const char *const[]){"count", "after", "tz", NULL},
+     run_next},
+    {"rm", 1, 1, "one NAME", (const char *const[]){NULL}, run_rm},
+    {"pause", 1, 1, "one NAME", (const char *const[]){"by", "reason", "for", NULL}, run_pause},
+    {"resume", 1, 1, "one NAME", (const char *const[]){NULL}, run_resume},
+    {"run-now", 1, 1, "one NAME", (const char *const[]){"at", "force", NULL}, run_now},
+    {NULL, 0, 0, NULL, NULL, NULL},
+};
+
+static const struct cli_option options[] = {
+    {"tz", "ZONE", "add, next: time zone of a cron expression (default: UTC)"},
+    {"queue", "QUEUE", "add: where its jobs go (default: NAME)"},
+    {"overlap", "allow|skip|queue|replace",
+     "add: while the last job has not ended (default: allow)"},
+    {"catch-up", "none|last|all", "add: occurrences that no worker was there for (default: last)"},
+    {"catch-up-window", "D", "add: those that are older are missed (default: 1d)"},
+    {"splay", "D", "add: jobs are due up to so much later, always the same"},
+    {"from", "TIME", "add: the first time"},
+    {"until", "TIME", "add: the last time"},
+    {"priority", "0-9", "add: 0 goes first (default: 5)"},
+    {"key", "KEY", "add: the job's key"},
+    {"attempts", "N", "add: how often it is tried"},
+    {"timeout", "D", "add: how long one attempt may take"},
+    {"expire", "D", "add: dead if not started within this time"},
+    {"keep", "D", "add: how long the outcome of a done job stays"},
+    {"lock", "NAME", "add: lock that the job holds while it runs"},
+    {"sem", "NAME", "add: semaphore of which it holds a permit"},
+    {"rate", "NAME", "add: rate that it counts against"},
+    {"then", "QUEUE,...", "add: when it is done, go on there"},
+    {"on-dead", "QUEUE", "add: gets a job when it dies"},
+    {"count", "N", "next: how many (default: 5)"},
+    {"after", "TIME", "next: those behind this time (default: now)"},
+    {"reason", "TEXT", "pause: why"},
+    {"for", "D", "pause: only this long"},
+    {"by", "WHO", "pause: who (default: USER@HOST)"},
+    {"at", "TIME", "run-now: due then"},
+    {"force", NULL, "run-now: even if the last job has not ended"},
+    {NULL, NULL, NULL},
+};
+
+static int run(struct cli *cli, struct err *err)
+{
+    return subcommands_run(cli, subcommands, err);
+}
+
+const struct cli_verb cmd_schedule = {
+    "schedule",
+    "add NAME cron EXPRESSION|every D [PAYLOAD] | ls | show NAME | next NAME|'EXPRESSION' | "
+    "rm NAME | pause NAME | resume NAME | run-now NAME",
+    "add jobs again and again: cron without a leader",
+    "A schedule adds a job with PAYLOAD at each of its occurrences, exactly once, as long as\n"
+    "any laterd of the namespace runs.\n"
+    "\n"
+    "  later schedule add nightly cron '30 2 * * *' --tz Europe/Berlin --queue backup\n"
+    "  later schedule add pulse every 90s --overlap skip\n"
+    "  later schedule next '30 2 * * *' --tz Europe/Berlin --after 2026-03-28T00:00:00Z\n"
+    "\n"
+    "EXPRESSION has five fields: minute hour day month weekday, or six with the second\n"
+    "first:\n"
+    "\n"
+    "  *  5  1-5  */10  1,15  10-50/20   all, one, a range, steps, lists\n"
+    "  jan-dec  sun-sat  0 and 7         names; Sunday\n"
+    "  L                                 as the day: the last one of the month\n"
+    "  5#2  5L                           the second Friday, the last Friday\n"
+    "  @hourly @daily @weekly @monthly @yearly\n"
+    "\n"
+    "If both day and weekday are limited, a day that fits either one counts. An expression\n"
+    "that allows all 24 hours follows the clock; any other names times of day, and each\n"
+    "happens exactly once, also on the days on which the clock changes. `every` counts real\n"
+    "time from 1970, or from --from.\n"
+    "\n"
+    "add: makes or changes it. next: when it is due; also of an expression. rm: removes it,\n"
+    "its jobs stay. pause: its occurrences add no jobs. run-now: one job more, now; exits 1\n"
+    "if the last one keeps it out.",
+    1,
+    5,
+    false,
+    options,
+    run,
+};

@@ -1,0 +1,129 @@
+/* `later schedule`: what it prints, refuses and answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "../support/env.h"
+#include "command.h"
+
+static void test_next_of_an_expression(void **state)
+{
+    (void)state;
+    assert_int_equal(run("schedule", "next", "30 2 * * *", "--tz", "Europe/Berlin", "-n", "3",
+                         "--after", "2026-03-27T12:00:00Z"),
+                     0);
+    assert_says(&out, "2026-03-28 02:30:00 +01:00  2026-03-28T01:30:00Z");
+    assert_says(&out, "2026-03-29 03:00:00 +02:00  2026-03-29T01:00:00Z");
+    assert_says(&out, "(the clock goes forward by 1h that day)\n2026-03-30 02:30:00 +02:00");
+    assert_int_equal(run("--json", "schedule", "next", "*/20 * * * *", "--tz", "Europe/Berlin",
+                         "--count", "4", "--after", "2026-10-25T02:39:59+02:00"),
+                     0);
+    assert_out("{\"ms\":1792888800000,\"at\":\"2026-10-25T02:40:00+02:00\"}\n"
+               "{\"ms\":1792890000000,\"at\":\"2026-10-25T02:00:00+01:00\"}\n"
+               "{\"ms\":1792891200000,\"at\":\"2026-10-25T02:20:00+01:00\"}\n"
+               "{\"ms\":1792892400000,\"at\":\"2026-10-25T02:40:00+01:00\"}\n");
+    assert_int_equal(run("--json", "schedule", "next", "every 90s", "-n", "1", "--after",
+                         "1970-01-01T00:00:01Z"),
+                     0);
+    assert_out("{\"ms\":90000,\"at\":\"1970-01-01T00:01:30+00:00\"}\n");
+    assert_int_equal(
+        run("--json", "schedule", "next", "@daily", "-n", "1", "--after", "1970-01-01T00:00:01Z"),
+        0);
+    assert_out("{\"ms\":86400000,\"at\":\"1970-01-02T00:00:00+00:00\"}\n");
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *argv[6];
+        int status;
+        const char *says;
+    } rows[] = {
+        {{"next", "61 * * * *"}, 65, "column 1: '61' is no minute: write 0 to 59"},
+        {{"next", "0 0 30 2 *"}, 65, "has no occurrence in the nine years"},
+        {{"next", "@reboot"}, 65, "@reboot is no time"},
+        {{"next", "@daily", "--tz", "Europe/Berln"}, 65, "there is no time zone 'Europe/Berln'"},
+        {{"next", "@daily", "-n", "0"}, 64, "write 1 to 10000"},
+        {{"next", "@daily", "--after", "x"}, 65, "x"},
+        {{"next", "s", "--tz", "UTC"}, 64, "--tz goes with an expression"},
+        {{"next", "s"}, 66, "there is no schedule 's'"},
+        {{"add", "s", "cron", "* * *"}, 65, "5 fields"},
+        {{"add", "s", "cron", "0 0 30 2 *"}, 65, "has no occurrence in nine years"},
+        {{"add", "s", "every", "0s"}, 65, "no duration from 1s on"},
+        {{"add", "s", "at", "0s"}, 65, "neither cron nor every"},
+        {{"add", "s", "every"}, 64, "takes NAME cron EXPRESSION|every D [PAYLOAD]"},
+        {{"add", "s", "every", "1s", "--force"}, 64, "--force does not belong to"},
+        {{"add", "s s", "every", "1s"}, 65, "is no name of a schedule"},
+        {{"show", "s"}, 66, "there is no schedule"},
+        {{"rm", "s"}, 66, "there is no schedule"},
+        {{"pause", "s"}, 66, "there is no schedule"},
+        {{"lst"}, 64, "did you mean ls?"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const *a = rows[i].argv;
+        int status = run("schedule", a[0], a[1], a[2], a[3], a[4], a[5]);
+
+        if (status != rows[i].status)
+            fail_msg("row %zu: %d: %s", i, status, buf_str(&err));
+        assert_says(&err, rows[i].says);
+    }
+}
+
+static void test_its_life(void **state)
+{
+    (void)state;
+    assert_int_equal(run("schedule", "add", "s", "cron", "30 2 * * *", "--tz", "Europe/Berlin",
+                         "--queue", "q", "--then", "a,b", "--overlap", "skip", "the payload"),
+                     0);
+    assert_out("s added\n");
+    assert_int_equal(run("--json", "schedule", "add", "s", "cron", "30 2 * * *", "--tz",
+                         "Europe/Berlin", "--queue", "q", "--then", "a,b", "--overlap", "skip",
+                         "the payload"),
+                     0);
+    assert_out("{\"schedule\":\"s\",\"status\":\"same\"}\n");
+    assert_int_equal(run("schedule", "show", "s"), 0);
+    assert_says(&out, "when              cron 30 2 * * *\n");
+    assert_says(&out, "options           then a then b\n");
+    assert_says(&out, "payload           the payload\n");
+    assert_int_equal(run("schedule", "next", "s", "-n", "1"), 0);
+    assert_says(&out, " 02:30:00 +0");
+    assert_int_equal(run("schedule", "pause", "s", "--reason", "tea", "--for", "1h30m"), 0);
+    assert_out("s paused\n");
+    assert_int_equal(run("schedule", "ls"), 0);
+    assert_says(&out, "s         cron 30 2 * * *  Europe/Berlin  q      paused");
+    assert_int_equal(run("schedule", "show", "s"), 0);
+    assert_says(&out, " tea\n");
+    assert_int_equal(run("schedule", "resume", "s"), 0);
+    assert_out("s resumed\n");
+    assert_int_equal(run("schedule", "run-now", "s"), 0);
+    assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 1);
+    assert_int_equal(run("schedule", "run-now", "s"), 1);
+    assert_says(&err, "the last job of this schedule has not ended");
+    assert_int_equal(run("--json", "schedule", "run-now", "s", "--force", "--at", "+1h"), 0);
+    assert_says(&out, "\"status\":\"added\"");
+    assert_int_equal(run("--json", "schedule", "ls"), 0);
+    assert_says(&out, "{\"schedule\":\"s\",\"when\":\"cron 30 2 * * *\"");
+    assert_int_equal(run("schedule", "rm", "s"), 0);
+    assert_out("s deleted\n");
+    assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 2); /* its jobs stay */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_next_of_an_expression, flush_all),
+        cmocka_unit_test_setup(test_refused, flush_all),
+        cmocka_unit_test_setup(test_its_life, flush_all),
+    };
+
+    return cmocka_run_group_tests(tests, start_all, stop_all);
+}
