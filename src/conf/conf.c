@@ -1,3 +1,4 @@
+/* Reason for its length: one loader fills all scopes, from the file and the environment. */
 #include "conf/conf.h"
 
 #include <assert.h>
@@ -11,6 +12,7 @@
 #include "conf/conf_env.h"
 #include "conf/conf_errors.h"
 #include "conf/conf_gates.h"
+#include "conf/conf_schedule.h"
 #include "conf/conf_unknown.h"
 #include "conf/conf_value.h"
 #include "conf/yaml.h"
@@ -73,7 +75,8 @@ static int blame(struct loading *load, struct setting_source at, struct err *err
 /* The mappings of the top level that have a reader of their own. */
 static bool is_section(const char *key)
 {
-    return strcmp(key, "defaults") == 0 || strcmp(key, "limits") == 0 || strcmp(key, "queues") == 0;
+    return strcmp(key, "defaults") == 0 || strcmp(key, "limits") == 0 ||
+           strcmp(key, "queues") == 0 || strcmp(key, "schedules") == 0;
 }
 
 static bool is_group(const struct scope *s, const char *path)
@@ -364,6 +367,63 @@ static int name_limits(struct loading *load, const struct yaml_node *limits, str
     return 0;
 }
 
+/* ---- schedules: only in the file, there is no environment for them */
+
+static int load_schedule(struct loading *load, const struct yaml_node *node, struct err *err)
+{
+    struct conf_schedule *schedule = &load->conf->schedules[load->conf->nschedules++];
+    struct setting_source from[CONF_SCHEDULE_ROWS] = {{0, NULL}};
+    const struct scope s = {.kind = CONF_SCOPE_SCHEDULE,
+                            .rows = conf_schedule_rows,
+                            .nrows = CONF_SCHEDULE_ROWS,
+                            .base = schedule,
+                            .from = from};
+    size_t errors_before = load->errors != NULL ? load->errors->n : 0;
+    int row;
+
+    schedule->name = mem_strdup(node->key);
+    for (size_t r = 0; r < CONF_SCHEDULE_ROWS; r++)
+        set_default(&conf_schedule_rows[r], schedule);
+    if (read_map(load, &s, node, "", err) < 0)
+        return -1;
+    for (size_t r = 0; r < CONF_SCHEDULE_ROWS; r++)
+        schedule->is_given[r] = from[r].line > 0;
+    if (load->errors != NULL && load->errors->n > errors_before) /* what is bad is not missing */
+        return 0;
+    if (conf_schedule_check(schedule, &row, err) == 0)
+        return 0;
+    (void)err_wrap(err, "%s", conf_show(schedule->name).s);
+    return blame(load, row >= 0 ? from[row] : (struct setting_source){node->line, NULL}, err);
+}
+
+static int schedule_by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct conf_schedule *)a)->name, ((const struct conf_schedule *)b)->name);
+}
+
+static int load_schedules(struct loading *load, const struct yaml_node *schedules, struct err *err)
+{
+    struct conf *conf = load->conf;
+
+    if (schedules == NULL)
+        return 0;
+    conf->has_schedules = true;
+    if (!yaml_node_is_map(schedules) || schedules->n > CONF_SCHEDULES_MAX) {
+        (void)err_set(err, ERR_CONFIG,
+                      "schedules: a mapping of at most %d NAME: { settings } is "
+                      "expected",
+                      CONF_SCHEDULES_MAX);
+        return blame(load, (struct setting_source){schedules->line, NULL}, err);
+    }
+    conf->schedules = mem_new(schedules->n * sizeof(*conf->schedules));
+    for (const struct yaml_node *node = schedules->first; node != NULL; node = node->next)
+        if (load_schedule(load, node, err) < 0 && on_error(load, err) < 0)
+            return -1;
+    if (conf->nschedules > 0)
+        qsort(conf->schedules, conf->nschedules, sizeof(*conf->schedules), schedule_by_name);
+    return 0;
+}
+
 static int name_queues(struct loading *load, const struct yaml_node *queues, struct err *err)
 {
     struct conf *conf = load->conf;
@@ -408,7 +468,9 @@ static int load_all(struct loading *load, char *const *env, const char *const *o
          on_error(load, err) < 0) ||
         (load_top(load, err) < 0 && on_error(load, err) < 0) ||
         (load_defaults(load, err) < 0 && on_error(load, err) < 0) ||
-        (load_limits(load, limits, err) < 0 && on_error(load, err) < 0))
+        (load_limits(load, limits, err) < 0 && on_error(load, err) < 0) ||
+        (load_schedules(load, yaml_node_get(load->root, "schedules"), err) < 0 &&
+         on_error(load, err) < 0))
         return -1;
     for (const struct yaml_node *q = queues != NULL ? queues->first : NULL; q != NULL; q = q->next)
         if (load_queue(load, i++, q, err) < 0 && on_error(load, err) < 0)
@@ -518,6 +580,13 @@ void conf_free(struct conf *conf)
         queue_done(&conf->queues[i]);
     for (size_t i = 0; i < conf->nlimits; i++)
         free(conf->limits[i].name);
+    for (size_t i = 0; i < conf->nschedules; i++) {
+        for (size_t r = 0; r < CONF_SCHEDULE_ROWS; r++)
+            conf_value_done(&conf_schedule_rows[r],
+                            field(&conf->schedules[i], &conf_schedule_rows[r]));
+        free(conf->schedules[i].name);
+    }
+    free(conf->schedules);
     free(conf->limits);
     free(conf->queues);
     free(conf->path);

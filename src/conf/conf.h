@@ -18,12 +18,19 @@
 #define CONF_INTS_MAX 16
 #define CONF_LINE_ENV (-1)
 #define CONF_LIMITS_MAX 1000 /* as many as one namespace takes */
+#define CONF_SCHEDULES_MAX 10000
 
 /* The words of the CHOICE rows, in the order of their words in conf_row.c. */
 enum conf_permissions { CONF_PERMISSIONS_STRICT, CONF_PERMISSIONS_WARN, CONF_PERMISSIONS_OFF };
 enum conf_mode { CONF_MODE_EXEC, CONF_MODE_STREAM, CONF_MODE_PLUGIN };
 enum conf_on_lost { CONF_ON_LOST_KEEP, CONF_ON_LOST_KILL };
 /* FUNNEL is an alias of GCRA that loading replaces. */
+enum conf_overlap {
+    CONF_OVERLAP_ALLOW,
+    CONF_OVERLAP_SKIP,
+    CONF_OVERLAP_QUEUE,
+    CONF_OVERLAP_REPLACE
+};
 enum conf_algorithm {
     CONF_ALGORITHM_GCRA,
     CONF_ALGORITHM_SLIDING,
@@ -79,6 +86,10 @@ enum {
     CONF_LIMIT_ROWS = 0
 #define LIMIT(...) +1
 #include "conf/conf.def"
+    ,
+    CONF_SCHEDULE_ROWS = 0
+#define SCHEDULE(...) +1
+#include "conf/conf.def"
 };
 
 /* The settings of one queue: `defaults:` overlaid by the queue's own mapping. */
@@ -98,6 +109,14 @@ struct conf_limit {
 #include "conf/conf.def"
 };
 
+/* What adds a job again and again. */
+struct conf_schedule {
+    char *name;
+    bool is_given[CONF_SCHEDULE_ROWS]; /* by row: it was written; the others do not count */
+#define SCHEDULE(name, path, type, def, min, max, prose) conf_##type name;
+#include "conf/conf.def"
+};
+
 struct conf {
 #define TOP(name, path, type, def, min, max, reload, prose) conf_##type name;
 #include "conf/conf.def"
@@ -106,7 +125,10 @@ struct conf {
     size_t nqueues;
     struct conf_limit *limits; /* sorted by name */
     size_t nlimits;
-    char *path;               /* the file read, or NULL: none */
+    struct conf_schedule *schedules; /* sorted by name */
+    size_t nschedules;
+    bool has_schedules; /* the file has the section; without it, it says nothing of schedules */
+    char *path;         /* the file read, or NULL: none */
     int lines[CONF_TOP_ROWS]; /* as in struct conf_queue */
     bool namespace_from_env;  /* for messages */
 };
@@ -157,6 +179,10 @@ const struct conf_limit *conf_limit(const struct conf *conf, const char *name);
  */
 void conf_limit_text(const struct conf_limit *limit, struct buf *out);
 void conf_queue_gates(const struct conf_queue *queue, struct buf *out);
+
+/* The words of later_schedule_set behind R: NAME cron EXPRESSION|every D [name value]... PAYLOAD.
+ * NULL-ended; free it with mem_free_list. */
+char **conf_schedule_words(const struct conf_schedule *schedule, size_t *ret_n);
 
 /* Append what is in force as a YAML file with the prose of each row. Loading it gives the same. */
 void conf_print(const struct conf *conf, struct buf *out);

@@ -12,7 +12,13 @@
 #include "conf/conf_errors.h"
 #include "conf/conf_row.h"
 
-enum conf_scope { CONF_SCOPE_TOP, CONF_SCOPE_DEFAULTS, CONF_SCOPE_QUEUE, CONF_SCOPE_LIMIT };
+enum conf_scope {
+    CONF_SCOPE_TOP,
+    CONF_SCOPE_DEFAULTS,
+    CONF_SCOPE_QUEUE,
+    CONF_SCOPE_LIMIT,
+    CONF_SCOPE_SCHEDULE
+};
 
 struct conf_env_setting {
     char *name;        /* owned */

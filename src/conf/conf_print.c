@@ -148,6 +148,41 @@ static void print_limits(const struct conf *conf, struct buf *out)
         print_limit(&conf->limits[i], out);
 }
 
+static void print_schedule(const struct conf_schedule *schedule, struct buf *out)
+{
+    buf_puts(out, "  ");
+    conf_value_print_text(schedule->name, out);
+    buf_puts(out, ":\n");
+    for (size_t i = 0; i < CONF_SCHEDULE_ROWS; i++) {
+        const struct conf_row *row = &conf_schedule_rows[i];
+
+        if (!schedule->is_given[i])
+            continue;
+        buf_printf(out, "    %s: ", row->path);
+        conf_value_print(row, field(schedule, row), out);
+        buf_puts(out, "\n");
+    }
+}
+
+/* A file without the section says nothing of schedules: it is not printed then. */
+static void print_schedules(const struct conf *conf, struct buf *out)
+{
+    buf_puts(out,
+             "\n"
+             "# Schedules by name: what adds a job again and again. The file that was read last\n"
+             "# holds for the fleet: what is taken out of it stops. A file without this section\n"
+             "# says nothing of schedules. For example:\n"
+             "#   schedules:\n"
+             "#     nightly: { cron: \"30 2 * * *\", tz: Europe/Berlin, queue: backup }\n"
+             "#     pulse: { every: 90s, overlap: skip }\n");
+    print_rows_prose(conf_schedule_rows, CONF_SCHEDULE_ROWS, out);
+    if (!conf->has_schedules)
+        return;
+    buf_puts(out, conf->nschedules > 0 ? "schedules:\n" : "schedules: {}\n");
+    for (size_t i = 0; i < conf->nschedules; i++)
+        print_schedule(&conf->schedules[i], out);
+}
+
 static bool is_default(const struct conf_row *row, const struct conf_queue *q,
                        const struct conf_queue *defaults)
 {
@@ -217,4 +252,5 @@ void conf_print(const struct conf *conf, struct buf *out)
     print_defaults(&conf->defaults, out);
     print_limits(conf, out);
     print_queues(conf, out);
+    print_schedules(conf, out);
 }

@@ -17,10 +17,12 @@ static const char *const words_log_level[] = {"error", "warn", "notice", "info",
 static const char *const words_log_format[] = {"text", "json", NULL};
 static const char *const words_mode[] = {"exec", "stream", "plugin", NULL};
 static const char *const words_on_lost[] = {"keep", "kill", NULL};
+static const char *const words_overlap[] = {"allow", "skip", "queue", "replace", NULL};
+static const char *const words_catch_up[] = {"none", "last", "all", NULL};
 static const char *const words_algorithm[] = {"gcra", "sliding", "fixed", "funnel", NULL};
 
 /* Planned keys and modes: refused as not in this version, not as misspelt. */
-static const char *const later_words[] = {"unique", "ionice", "schedules", "topics", NULL};
+static const char *const later_words[] = {"unique", "ionice", "topics", NULL};
 
 #define RELOAD_yes true
 #define RELOAD_no false
@@ -55,6 +57,13 @@ const struct conf_row conf_queue_rows[CONF_QUEUE_ROWS] = {
 const struct conf_row conf_limit_rows[CONF_LIMIT_ROWS] = {
 #define LIMIT(name, path, type, def, min, max, prose)                                              \
     {path,  CONF_TYPE_##type,  offsetof(struct conf_limit, name), def, min, max, true,             \
+     prose, WORDS_##type(name)},
+#include "conf/conf.def"
+};
+
+const struct conf_row conf_schedule_rows[CONF_SCHEDULE_ROWS] = {
+#define SCHEDULE(name, path, type, def, min, max, prose)                                           \
+    {path,  CONF_TYPE_##type,  offsetof(struct conf_schedule, name), def, min, max, true,          \
      prose, WORDS_##type(name)},
 #include "conf/conf.def"
 };

@@ -40,6 +40,7 @@ struct conf_row {
 extern const struct conf_row conf_top_rows[CONF_TOP_ROWS];
 extern const struct conf_row conf_queue_rows[CONF_QUEUE_ROWS];
 extern const struct conf_row conf_limit_rows[CONF_LIMIT_ROWS];
+extern const struct conf_row conf_schedule_rows[CONF_SCHEDULE_ROWS];
 
 /* Whether this key or mode is planned, but not in this version. */
 bool conf_is_later_word(const char *word);

@@ -9,13 +9,14 @@ static const char *scope_name(enum conf_scope kind)
     return kind == CONF_SCOPE_TOP        ? "at the top level"
            : kind == CONF_SCOPE_DEFAULTS ? "in defaults"
            : kind == CONF_SCOPE_LIMIT    ? "in a limit"
+           : kind == CONF_SCOPE_SCHEDULE ? "in a schedule"
                                          : "in a queue";
 }
 
 static const char *nearest_row(enum conf_scope kind, const struct conf_row *rows, size_t nrows,
                                const char *path)
 {
-    const char *names[CONF_TOP_ROWS + CONF_QUEUE_ROWS + CONF_LIMIT_ROWS + 4];
+    const char *names[CONF_TOP_ROWS + CONF_QUEUE_ROWS + CONF_LIMIT_ROWS + CONF_SCHEDULE_ROWS + 4];
     size_t n = 0;
 
     for (size_t i = 0; i < nrows; i++)
@@ -24,6 +25,7 @@ static const char *nearest_row(enum conf_scope kind, const struct conf_row *rows
         names[n++] = "defaults";
         names[n++] = "limits";
         names[n++] = "queues";
+        names[n++] = "schedules";
     }
     names[n] = NULL;
     return text_nearest(path, names);
@@ -38,7 +40,7 @@ static const char *right_section(enum conf_scope kind, const char *path)
         return "under a queue";
     if (row != NULL && kind == CONF_SCOPE_TOP)
         return "under defaults: or under a queue";
-    if (row != NULL && kind == CONF_SCOPE_LIMIT)
+    if (row != NULL && (kind == CONF_SCOPE_LIMIT || kind == CONF_SCOPE_SCHEDULE))
         return "under a queue";
     if (kind != CONF_SCOPE_TOP && conf_row_find(conf_top_rows, CONF_TOP_ROWS, path) != NULL)
         return "at the top level of the file";

@@ -41,7 +41,7 @@ function layers() {
     may["job"] = "base"
     may["store"] = "base loop redis job" # loop: types that come with the headers of redis/
     may["run"] = "base loop job"
-    may["conf"] = "base"
+    may["conf"] = "base schedule"
     may["schedule"] = "base"
     may["sched"] = "base job store" # pure: no clock, no Redis, no process, no configuration
     may["worker"] = "base loop redis job store run" # job, redis: types that come with store/

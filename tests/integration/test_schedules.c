@@ -214,6 +214,65 @@ static void test_catching_up(void **state)
     catch_up("last", 1500, 1, 1499);
 }
 
+/* ---- configuration */
+
+#define FILE_1 "queues: { q: {} }\nschedules:\n  s: { every: 1h, queue: q, payload: one }\n"
+#define FILE_2                                                                                     \
+    "queues: { q: {} }\nlimits: { x: { semaphore: 1 } }\n"                                         \
+    "schedules:\n  s: { every: 1h, queue: q, payload: two, semaphore: x }\n  t: { cron: "          \
+    "\"@daily\" }\n"
+#define FILE_3 "queues: { q: {} }\nschedules: {}\n"
+
+static bool has_schedules(void *arg)
+{
+    return test_int(&redis, "HLEN", ROOT ":schedules") == *(const int64_t *)arg;
+}
+
+static bool until_schedules(int64_t n)
+{
+    return test_until(has_schedules, &n, LONG_MS);
+}
+
+static void reload(struct test_laterd *d, const char *name, const char *yaml)
+{
+    struct test_laterd same;
+
+    test_laterd_conf(&same, dir, name, redis.url, yaml);
+    test_laterd_kill(d, SIGHUP);
+}
+
+static void test_the_file_that_was_read_last_holds(void **state)
+{
+    int64_t revision;
+
+    (void)state;
+    test_handler(dir, "q", "true\n");
+    start_a(FILE_1);
+    assert_true(until_schedules(1));
+    revision = value("s", "revision");
+    start(&b, "b", FILE_2);
+    assert_true(until_schedules(2));
+    assert_int_equal(value("s", "revision"), revision); /* its timing is the same */
+    assert_int_equal(value("s", "payload_bytes"), 3);
+    assert_true(test_laterd_says(&b, "event=schedule schedule=t status=added", LONG_MS));
+    reload(&a, "a", FILE_3);
+    assert_true(until_schedules(0));
+    reload(&a, "a", FILE_1);
+    assert_true(until_schedules(1));
+    /* Nothing is left in Redis: both tell what they have, and the file that was read last holds. */
+    reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
+    assert_true(until_schedules(1));
+    assert_int_equal(test_laterd_stop(&b), 0);
+    for (int i = 0; i < 3; i++) {
+        revision = value("s", "revision");
+        assert_int_equal(test_laterd_stop(&a), 0);
+        test_laterd_start(&a);
+        assert_true(until_schedules(1));
+        assert_int_equal(value("s", "revision"), revision);
+    }
+    assert_int_equal(test_fsck(&redis), 0);
+}
+
 /* ---- many */
 
 /* LATER_TEST_SCHEDULES schedules that are due at one second. */
@@ -250,6 +309,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_each_once_under_kills, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_told_and_on_time, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_catching_up, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_the_file_that_was_read_last_holds, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_many_at_once, fx_open, fx_close),
     };
 

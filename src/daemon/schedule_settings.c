@@ -1,0 +1,225 @@
+#include "daemon/schedule_settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define PIECE 50 /* schedules in a call */
+
+/* The words of one schedule, as later_schedule_set takes them. */
+struct words {
+    char **at; /* NULL-ended */
+    size_t n;
+    char *refusal; /* that was logged last, or NULL */
+};
+
+struct schedule_settings {
+    struct link *link;
+    char root[80];
+    char epoch[24]; /* "": not registered */
+    struct words *all;
+    size_t n;
+    bool has_section;    /* else nothing is told */
+    bool is_wanted;      /* they have to be told, from the first one on */
+    bool is_out;         /* a piece is under way */
+    bool is_changed;     /* and what it told does not hold any more */
+    size_t told;         /* how many were sent */
+    size_t piece;        /* the first one of the piece under way */
+    bool has_refused;    /* one of those that were told since the first piece */
+    struct mono read_at; /* when the file was read */
+    struct mono heard;   /* when Redis told now_us; 0: never */
+    int64_t now_us;
+    char refusal[160]; /* of the whole call, as it was logged last */
+};
+
+static void forget(struct schedule_settings *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        free(s->all[i].refusal);
+        mem_free_list(s->all[i].at);
+    }
+    free(s->all);
+    s->all = NULL;
+    s->n = 0;
+}
+
+struct schedule_settings *schedule_settings_new(struct link *link, const char *ns)
+{
+    struct schedule_settings *s = mem_new(sizeof(*s));
+
+    s->link = link;
+    (void)snprintf(s->root, sizeof(s->root), "later:{%s}", ns);
+    return s;
+}
+
+void schedule_settings_free(struct schedule_settings *s)
+{
+    if (s == NULL)
+        return;
+    forget(s);
+    free(s);
+}
+
+/* ---- telling */
+
+/* When the file was read, by Redis' clock, in ms. */
+static int64_t read_ms(const struct schedule_settings *s)
+{
+    return (s->now_us + mono_until_us(s->heard, s->read_at)) / 1000;
+}
+
+static void on_declared(void *arg, const struct reply *r);
+
+/* Send the next piece. The last one, which may be empty, lets Redis remove what the file has not.
+ */
+static void tell(struct schedule_settings *s)
+{
+    size_t from = s->told, n = s->n - from < PIECE ? s->n - from : PIECE, nwords = 8, at = 0;
+    CLEANUP_FREE const char **words = NULL;
+    CLEANUP_FREE char(*counts)[24] = mem_new((n + 1) * sizeof(*counts));
+    char when[24], pieces[24];
+
+    if (!s->is_wanted || s->is_out || s->epoch[0] == '\0' || s->heard.us == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        nwords += s->all[from + i].n + 1;
+    words = mem_new(nwords * sizeof(*words));
+    (void)snprintf(when, sizeof(when), "%lld", (long long)read_ms(s));
+    (void)snprintf(pieces, sizeof(pieces), "%zu", n);
+    words[at++] = "FCALL";
+    words[at++] = "later_v1_declare_schedules";
+    words[at++] = "1";
+    words[at++] = s->root;
+    words[at++] = s->epoch;
+    words[at++] = when;
+    words[at++] = from + n == s->n ? "last" : "more";
+    words[at++] = pieces;
+    for (size_t i = 0; i < n; i++) {
+        const struct words *one = &s->all[from + i];
+
+        (void)snprintf(counts[i], sizeof(counts[i]), "%zu", one->n);
+        words[at++] = counts[i];
+        memcpy(words + at, one->at, one->n * sizeof(*words));
+        at += one->n;
+    }
+    s->piece = from;
+    s->is_out = link_call(s->link, (int)at, words, NULL, on_declared, s) == 0;
+    s->told = s->is_out ? from + n : 0;
+}
+
+/* What became of one schedule. */
+static void take_row(struct schedule_settings *s, struct words *one, const char *status)
+{
+    const char *name = one->at[0];
+    bool is_refused = strncmp(status, "ELATER_", 7) == 0;
+
+    if (strcmp(status, "added") == 0 || strcmp(status, "changed") == 0)
+        log_notice("event=schedule schedule=%s status=%s", name, status);
+    else if (strcmp(status, "older") == 0)
+        log_info("event=schedule schedule=%s status=older reason=\"a file that was read later "
+                 "defines it\"",
+                 name);
+    else if (is_refused && (one->refusal == NULL || strcmp(one->refusal, status) != 0))
+        log_warn("event=schedule-refused schedule=%s reason=\"%s\"", name, status);
+    free(one->refusal);
+    one->refusal = is_refused ? mem_strdup(status) : NULL;
+    s->has_refused = s->has_refused || is_refused;
+}
+
+static void on_declared(void *arg, const struct reply *r)
+{
+    struct schedule_settings *s = arg;
+    bool has_more = false;
+
+    s->is_out = false;
+    if (s->is_changed) { /* the file was read again meanwhile */
+        s->is_changed = false;
+        tell(s);
+        return;
+    }
+    if (reply_kind(r) != REPLY_ARRAY) {
+        s->told = 0; /* told again with the next beat */
+        if (strncmp(s->refusal, reply_str(r), sizeof(s->refusal) - 1) != 0)
+            log_warn("event=schedules-refused reason=\"%s\" effect=\"the schedules in the "
+                     "configuration are not in force yet\"",
+                     reply_str(r));
+        (void)snprintf(s->refusal, sizeof(s->refusal), "%s", reply_str(r));
+        return;
+    }
+    for (size_t i = 0; i < reply_count(r); i++) {
+        const struct reply *row = reply_at(r, i);
+
+        if (reply_len(reply_at(row, 0)) == 0)
+            has_more = true;
+        else if (s->piece + i < s->told)
+            take_row(s, &s->all[s->piece + i], reply_str(reply_at(row, 1)));
+    }
+    if (s->told < s->n || has_more) {
+        tell(s);
+        return;
+    }
+    /* What was refused may be taken later, when its limit is there: told again with the next
+     * beat. */
+    s->is_wanted = s->has_refused;
+    s->has_refused = false;
+    s->told = 0;
+    s->refusal[0] = '\0';
+}
+
+/* ---- the daemon */
+
+void schedule_settings_set(struct schedule_settings *s, const struct conf *conf)
+{
+    if (s == NULL)
+        return;
+    s->is_wanted = conf->has_schedules || s->has_section;
+    s->has_section = conf->has_schedules;
+    s->read_at = mono_now();
+    s->told = 0;
+    s->is_changed = s->is_out;
+    s->has_refused = false;
+    forget(s);
+    s->n = conf->nschedules;
+    s->all = mem_new((s->n + 1) * sizeof(*s->all));
+    for (size_t i = 0; i < s->n; i++)
+        s->all[i].at = conf_schedule_words(&conf->schedules[i], &s->all[i].n);
+    tell(s);
+}
+
+void schedule_settings_registered(struct schedule_settings *s, int64_t epoch)
+{
+    if (s == NULL)
+        return;
+    (void)snprintf(s->epoch, sizeof(s->epoch), "%lld", (long long)epoch);
+    s->is_wanted = s->is_wanted || s->has_section;
+    s->told = 0;
+    s->is_changed = s->is_out;
+    tell(s);
+}
+
+void schedule_settings_hear(struct schedule_settings *s, int64_t now_us)
+{
+    if (s == NULL || now_us <= 0)
+        return;
+    s->now_us = now_us;
+    s->heard = mono_now();
+}
+
+void schedule_settings_beat(struct schedule_settings *s)
+{
+    if (s != NULL)
+        tell(s);
+}
+
+void schedule_settings_link_down(struct schedule_settings *s)
+{
+    if (s == NULL)
+        return;
+    s->is_out = s->is_changed = false;
+    s->told = 0;
+}
