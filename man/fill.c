@@ -25,6 +25,7 @@ static const struct {
     {"QUEUE_SETTINGS", page_queue_settings},
     {"OWN_SETTINGS", page_own_settings},
     {"LIMIT_SETTINGS", page_limit_settings},
+    {"SCHEDULE_SETTINGS", page_schedule_settings},
     {"BASH_VERBS", bash_verbs},
     {"BASH_OPTIONS", bash_options},
     {"BASH_VALUES", bash_values},

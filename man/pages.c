@@ -185,3 +185,8 @@ void page_limit_settings(struct buf *out)
 {
     put_settings(out, conf_limit_rows, CONF_LIMIT_ROWS, false);
 }
+
+void page_schedule_settings(struct buf *out)
+{
+    put_settings(out, conf_schedule_rows, CONF_SCHEDULE_ROWS, false);
+}

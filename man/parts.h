@@ -16,6 +16,7 @@ void page_settings(struct buf *out);
 void page_queue_settings(struct buf *out);
 void page_own_settings(struct buf *out);
 void page_limit_settings(struct buf *out);
+void page_schedule_settings(struct buf *out);
 
 /* For bash: branches of a case. */
 void bash_verbs(struct buf *out);

@@ -176,9 +176,9 @@ static void print_schedules(const struct conf *conf, struct buf *out)
              "#     nightly: { cron: \"30 2 * * *\", tz: Europe/Berlin, queue: backup }\n"
              "#     pulse: { every: 90s, overlap: skip }\n");
     print_rows_prose(conf_schedule_rows, CONF_SCHEDULE_ROWS, out);
-    if (!conf->has_schedules)
-        return;
-    buf_puts(out, conf->nschedules > 0 ? "schedules:\n" : "schedules: {}\n");
+    buf_puts(out, !conf->has_schedules   ? "# schedules:\n"
+                  : conf->nschedules > 0 ? "schedules:\n"
+                                         : "schedules: {}\n");
     for (size_t i = 0; i < conf->nschedules; i++)
         print_schedule(&conf->schedules[i], out);
 }

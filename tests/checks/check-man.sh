@@ -137,10 +137,11 @@ same 'options of laterd' "$work/daemon" 'laterd --help' "$work/page" 'laterd(8)'
 : >"$work/empty.yaml"
 env -i PATH="$PATH" "$build/laterd" --config "$work/empty.yaml" --print-config | awk '
     function put(name) { print (scope != "" ? scope "/" : "") name }
-    /^(defaults|limits|queues):/ {
-        # The settings of limits and queues are listed in the comment above.
+    /^(defaults|limits|queues|schedules|# schedules):/ {
+        # The settings of limits, queues and schedules are listed in the comment above.
+        section = $1 == "#" ? $2 : $1
         for (i = 0; i < n; i++)
-            if ($1 != "defaults:") print substr($1, 1, length($1) - 1) "/" said[i]
+            if ($1 != "defaults:") print substr(section, 1, length(section) - 1) "/" said[i]
         scope = $1 == "defaults:" ? "defaults" : ""
         n = 0
         next
@@ -160,6 +161,7 @@ awk '
     /^\.Sh SETTINGS OF QUEUES/ { scope = "defaults/" }
     /^\.Ss Of one queue/ { scope = "queues/" }
     /^\.Sh LIMITS/ { scope = "limits/" }
+    /^\.Sh SCHEDULES/ { scope = "schedules/" }
     /^\.It Ic/ { print scope $3 }' "$man/laterd.yaml.5" >"$work/page"
 same 'settings' "$work/settings" 'laterd --print-config' "$work/page" 'laterd.yaml(5)'
 

@@ -589,6 +589,74 @@ static void test_limits_refused(void **state)
     must_refuse_all(cases, COUNT(cases));
 }
 
+static void test_schedules(void **state)
+{
+    struct conf *conf =
+        must_load("schedules:\n"
+                  "  nightly: { cron: \"30 2 * * *\", tz: Europe/Berlin, queue: q,\n"
+                  "             payload: pay, overlap: skip, semaphore: x,\n"
+                  "             then: [a, b], timeout: 90s }\n"
+                  "  a: { every: 90s, key: k }\n",
+                  NULL);
+    static const char *const want[] = {"nightly", "cron", "30 2 * * *", "tz",   "Europe/Berlin",
+                                       "queue",   "q",    "overlap",    "skip", "timeout",
+                                       "90000ms", "sem",  "x",          "then", "a",
+                                       "then",    "b",    "pay",        NULL};
+    char **words;
+    size_t n;
+
+    (void)state;
+    assert_true(conf->has_schedules);
+    assert_int_equal(conf->nschedules, 2);
+    assert_string_equal(conf->schedules[0].name, "a");
+    words = conf_schedule_words(&conf->schedules[1], &n);
+    assert_int_equal(n, COUNT(want) - 1);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(words[i], want[i]);
+    mem_free_list(words);
+    words = conf_schedule_words(&conf->schedules[0], &n);
+    assert_int_equal(n, 6);
+    assert_string_equal(words[1], "every");
+    assert_string_equal(words[2], "90000ms");
+    assert_string_equal(words[5], "");
+    mem_free_list(words);
+    conf_free(conf);
+    conf = must_load("schedules: {}\n", NULL);
+    assert_true(conf->has_schedules);
+    conf_free(conf);
+    conf = must_load("queues: {}\n", NULL);
+    assert_false(conf->has_schedules);
+    conf_free(conf);
+}
+
+static void test_schedules_refused(void **state)
+{
+    static const struct refusal cases[] = {
+        {"schedules: [a]\n", 1, "schedules: a mapping of at most 10000 NAME: { settings }"},
+        {"schedules:\n  a: 5\n", 2, "a: settings are expected"},
+        {"schedules:\n  a: {}\n", 2, "a: neither cron nor every: write { cron:"},
+        {"schedules:\n  a:\n    cron: \"@daily\"\n    every: 5s\n", 4, "a: both cron and every"},
+        {"schedules:\n  a:\n    cron: \"61 * * * *\"\n", 3,
+         "a: cron: column 1: '61' is no minute: write 0 to 59"},
+        {"schedules:\n  a: { cron: \"0 0 30 2 *\" }\n", 2, "has no occurrence in nine years"},
+        {"schedules:\n  a:\n    cron: \"@daily\"\n    tz: Europe/Berln\n", 4,
+         "a: tz: there is no time zone \"Europe/Berln\""},
+        {"schedules:\n  a: { every: 0s }\n", 2, "every: out of range: from 1s"},
+        {"schedules:\n  a: { every: 5s, tz: UTC }\n", 2, "tz belongs to cron"},
+        {"schedules:\n  a: { every: 5s, lock: l, overlap: queue }\n", 2, "take lock out"},
+        {"schedules:\n  a: { every: 5s, overlap: never }\n", 2, "is not one of: allow, skip"},
+        {"schedules:\n  a.b: { every: 5s }\n", 2, "\"a.b\" is no queue name"},
+        {"schedules:\n  -a: { every: 5s }\n", 2, "is no name of a schedule"},
+        {"schedules:\n  a: { evry: 5s }\n", 2,
+         "unknown key \"evry\" in a schedule: did you mean \"every\"?"},
+        {"schedules:\n  a: { concurrency: 5 }\n", 2, "concurrency: belongs under a queue"},
+        {"schedule: {}\n", 1, "did you mean \"schedules\"?"},
+    };
+
+    (void)state;
+    must_refuse_all(cases, COUNT(cases));
+}
+
 static void test_gates_refused(void **state)
 {
     static const struct refusal cases[] = {
@@ -1122,6 +1190,8 @@ int main(void)
         cmocka_unit_test(test_combinations),
         cmocka_unit_test(test_gates),
         cmocka_unit_test(test_limits_refused),
+        cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_schedules_refused),
         cmocka_unit_test(test_gates_refused),
         cmocka_unit_test(test_too_many_limits),
         cmocka_unit_test(test_gates_in_env),

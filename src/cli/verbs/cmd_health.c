@@ -118,6 +118,15 @@ static void judge_note(struct health *h, const char *note)
             "the gates of queue %.64s were replaced by a worker's configuration: where two differ "
             "the one that came last holds",
             what + 1);
+    } else if (strncmp(note, "bad-schedule:", 13) == 0) {
+        health_add(h->causes, "cause", "bad-schedule",
+                   "schedule %.180s: its jobs are not added (later schedule add, or the file)",
+                   what + 1);
+    } else if (strncmp(note, "zone-differs:", 13) == 0) {
+        health_add(h->warnings, "warning", "zone-differs",
+                   "a worker has the time zones of %.20s, others have newer ones: update tzdata "
+                   "there and restart",
+                   what + 1);
     } else {
         health_add(h->warnings, "warning", "stray-key",
                    "%.200s is no key of laterd's (braces missing, or a wrong name?)", what + 1);

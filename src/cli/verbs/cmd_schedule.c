@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/args/subcommands.h"
@@ -42,10 +43,10 @@ static int show_status(const struct cli *cli, struct reply *r)
     return 0;
 }
 
-/* The wall clock of this machine; only `next`, which does not ask Redis, goes by it. */
+/* The wall clock of this machine; only `next`, which need not ask Redis, goes by it. */
 static int64_t local_now_ms(void)
 {
-    return (int64_t)time(NULL) * 1000;
+    return wall_skew_ms(0);
 }
 
 /* ---- add */
