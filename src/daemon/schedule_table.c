@@ -146,7 +146,6 @@ int schedule_table_take(struct schedule_table *t, const struct reply *row, char 
     }
     t->heap = mem_grow(t->heap, t->n + 1, sizeof(*t->heap));
     put_at(t, t->n++, s);
-    s->ask_ms = s->is_planned ? s->next_ms : 0;
-    rise(t, s);
+    rise(t, s); /* ask_ms is 0: whether something is to be told is seen at once */
     return 0;
 }

@@ -14,13 +14,15 @@
 #define ITEMS_MAX 100  /* schedules in a call of later_v1_fire, and their times together */
 #define EARLY_MS 1     /* Redis' clock was not there yet: ask again after this */
 #define FAILED_MS 1000 /* the call was refused */
-#define ITEM_WORDS 7   /* of a schedule in that call, without its times */
+#define BEAT_MS 2000   /* a beat takes no longer: where the clock of Redis steps, it is noticed */
+#define ITEM_WORDS 8   /* of a schedule in that call, without its times */
+#define DAYS_MAX 100   /* missed days of a schedule that are told */
 #define NUMBER_BYTES 24
 
 /* A call of later_v1_fire: its words, and the schedules that it is about. */
 struct fire {
-    const char *words[6 + ITEMS_MAX * (ITEM_WORDS + 1)];
-    char numbers[ITEMS_MAX * 6][NUMBER_BYTES];
+    const char *words[6 + ITEMS_MAX * (ITEM_WORDS + 2) + 2 * CATCH_UP_TIMES + DAYS_MAX];
+    char numbers[ITEMS_MAX * (6 + 2) + 2 * CATCH_UP_TIMES + DAYS_MAX][NUMBER_BYTES];
     struct schedule *at[ITEMS_MAX]; /* stay until the answer: nothing is read meanwhile */
     int nwords, nnumbers;
     size_t n, ntimes;
@@ -102,6 +104,19 @@ static void take_row(struct schedules *s, const struct reply *row)
              err.text);
 }
 
+/* Health says so; the log once. */
+static void tell_zones(struct schedules *s, const struct schedule *one)
+{
+    if (s->has_told_zones || one->rule.timing.every_ms > 0 || strcmp(s->zones, one->zones) >= 0)
+        return;
+    s->has_told_zones = true;
+    (void)store_note(s->store, "zone-differs", s->zones);
+    log_warn("event=zone-differs here=%s fleet=%s reason=\"another worker has newer time zones\" "
+             "effect=\"it plans, and this one only adds what is planned\" cure=\"update tzdata "
+             "and restart\"",
+             s->zones, one->zones);
+}
+
 static void on_page(void *arg, const struct reply *r)
 {
     struct schedules *s = arg;
@@ -125,6 +140,8 @@ static void on_page(void *arg, const struct reply *r)
     schedule_table_done(&s->known);
     s->known = s->coming;
     schedule_table_init(&s->coming);
+    for (size_t i = 0; i < s->known.n; i++)
+        tell_zones(s, s->known.heap[i]);
     memcpy(s->changed, s->changing, sizeof(s->changed));
     go_on(s);
 }
@@ -170,6 +187,23 @@ static bool plan(const struct schedules *s, const struct schedule *one, int64_t 
     return ret->n > 0 || ret->missed > 0;
 }
 
+/* How many days have missed occurrences, and which. */
+static void put_missed_days(struct fire *f, struct schedule *one, const struct catch_up_plan *p)
+{
+    struct zone *zone = one->rule.timing.zone;
+    int64_t days[DAYS_MAX], at_ms = one->next_ms, end_ms = p->n > 0 ? p->at[0] : p->next;
+    size_t n = 0;
+
+    for (; p->missed > 0 && at_ms < end_ms && n < DAYS_MAX; n++) {
+        days[n] = zone_day(zone, at_ms / 1000);
+        at_ms = catch_up_first(&one->rule, zone_next_day_s(zone, at_ms / 1000) * 1000 - 1);
+    }
+    put_number(f, (int64_t)n);
+    for (size_t i = 0; i < n; i++)
+        put_number(f, days[i]);
+    f->ntimes += n;
+}
+
 static void put_item(struct schedules *s, struct schedule *one, const struct catch_up_plan *p)
 {
     struct fire *f = &s->fire;
@@ -181,9 +215,12 @@ static void put_item(struct schedules *s, struct schedule *one, const struct cat
     put_time(f, p->next);
     put(f, s->zones);
     put_number(f, p->missed);
+    put_missed_days(f, one, p);
     put_number(f, (int64_t)p->n);
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
         put_number(f, p->at[i]);
+        put_number(f, zone_day(one->rule.timing.zone, p->at[i] / 1000));
+    }
     f->ntimes += p->n;
 }
 
@@ -204,7 +241,8 @@ static void collect(struct schedules *s)
         struct catch_up_plan p;
         bool has_news = plan(s, one, now_ms, &p);
 
-        if (has_news && s->fire.ntimes + p.n > ITEMS_MAX && s->fire.n > 0)
+        if (has_news && s->fire.n > 0 &&
+            s->fire.ntimes + p.n + (p.missed > 0 ? DAYS_MAX : 0) > ITEMS_MAX)
             return;
         if (has_news)
             put_item(s, one, &p);
@@ -248,19 +286,6 @@ static void take_item(struct schedules *s, struct schedule *one, const struct re
         schedule_table_ask_at(&s->known, one, 0);
     else
         schedule_table_ask_at(&s->known, one, one->next_ms);
-}
-
-/* Health says so; the log once. */
-static void tell_zones(struct schedules *s, const struct schedule *one)
-{
-    if (s->has_told_zones || one->rule.timing.every_ms > 0 || strcmp(s->zones, one->zones) >= 0)
-        return;
-    s->has_told_zones = true;
-    (void)store_note(s->store, "zone-differs", s->zones);
-    log_warn("event=zone-differs here=%s fleet=%s reason=\"another worker has newer time zones\" "
-             "effect=\"it plans, and this one only adds what is planned\" cure=\"update tzdata "
-             "and restart\"",
-             s->zones, one->zones);
 }
 
 static void on_fired(void *arg, const struct reply *r)
@@ -354,10 +379,13 @@ void schedules_wake(struct schedules *s)
     go_on(s);
 }
 
-void schedules_beat(struct schedules *s, const char *changed)
+void schedules_beat(struct schedules *s, int64_t now_us, const char *changed)
 {
-    if (s != NULL && (s->is_stale || strcmp(s->changed, changed) != 0))
-        schedules_wake(s);
+    if (s == NULL)
+        return;
+    (void)server_clock_hear(&s->clock, mono_add_ms(mono_now(), -BEAT_MS), mono_now(), now_us);
+    s->is_stale = s->is_stale || strcmp(s->changed, changed) != 0;
+    go_on(s);
 }
 
 void schedules_link_down(struct schedules *s)

@@ -262,7 +262,7 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
         return;
     gate_settings_beat(d->gate_settings);
     schedule_settings_beat(d->schedule_settings);
-    schedules_beat(d->schedules, r->schedules);
+    schedules_beat(d->schedules, r->now_us, r->schedules);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)

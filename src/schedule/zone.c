@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 
@@ -160,6 +161,23 @@ int64_t zone_moved_s(struct zone *z, int64_t utc_s)
     if (day_of(here.until_s + after) == day || day_of(here.until_s + here.offset_s) == day)
         return after - here.offset_s;
     return 0;
+}
+
+int64_t zone_day(struct zone *z, int64_t utc_s)
+{
+    time_t local = (time_t)(utc_s + zone_stretch(z, utc_s).offset_s);
+    struct tm tm;
+
+    (void)gmtime_r(&local, &tm);
+    return (tm.tm_year + INT64_C(1900)) * 1000 + tm.tm_yday + 1;
+}
+
+int64_t zone_next_day_s(struct zone *z, int64_t utc_s)
+{
+    int64_t local_s = (day_of(utc_s + zone_stretch(z, utc_s).offset_s) + 1) * DAY_S;
+    int64_t guess_s = local_s - zone_stretch(z, utc_s).offset_s;
+
+    return local_s - zone_stretch(z, guess_s).offset_s;
 }
 
 void zone_database_version(char ret[16])

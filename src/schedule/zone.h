@@ -36,6 +36,12 @@ struct stretch zone_stretch(struct zone *z, int64_t utc_s);
  * forward by an hour, -3600 when they go back, else 0. */
 int64_t zone_moved_s(struct zone *z, int64_t utc_s);
 
+/* The day, there, of an instant: year * 1000 + day of the year, from 1 on. */
+int64_t zone_day(struct zone *z, int64_t utc_s);
+/* The first second of the day behind the one of this instant. It is exact but on days on which the
+ * clock is moved over midnight. */
+int64_t zone_next_day_s(struct zone *z, int64_t utc_s);
+
 /* The version of the database, "2025b", for comparing; "" if it does not tell. */
 void zone_database_version(char ret[16]);
 

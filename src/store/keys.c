@@ -58,6 +58,7 @@ static const struct key_rule more[] = {
     {"rate:granted:", "set"},  {"granted:", "zset"},
     {"aside:", "set"},         {"uniq:", "string"},
     {"members:", "zset"},      {"batch:", "zset"},
+    {"cal:", "string"},
 };
 
 const char *keys_type(const char *rest, size_t n)

@@ -117,12 +117,50 @@ static void test_its_life(void **state)
     assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 2); /* its jobs stay */
 }
 
+/* Set the bits of these days of 2023 in a row; the day is that of the year, from 1 on. */
+static void mark(int row, const int *days)
+{
+    for (; *days > 0; days++) {
+        char offset[16];
+
+        (void)snprintf(offset, sizeof(offset), "%d", 512 * row + *days - 1);
+        do_redis("SETBIT", ROOT ":cal:s:2023", offset, "1");
+    }
+}
+
+/* 1 January 2023 is a Sunday. */
+static void test_calendar(void **state)
+{
+    (void)state;
+    mark(0, (const int[]){1, 2, 3, 4, 5, 6, 365, 0});
+    mark(1, (const int[]){1, 2, 4, 5, 0});
+    mark(2, (const int[]){3, 0});
+    mark(3, (const int[]){365, 0});
+    assert_int_equal(run("schedule", "calendar", "s", "--year", "2023"), 0);
+    assert_says(&out, "2023\n    Jan ");
+    assert_says(&out, "Mon  o");
+    assert_says(&out, "\n     F."); /* Tuesday the 3rd */
+    assert_says(&out, "\nFri  ?.");
+    assert_says(&out, ".m\n");
+    assert_says(&out, "7 days due, 4 ok, 1 failed, 1 missed\n");
+    assert_says(&out, "first failure: 2023-01-03\nstreak: 0 days now, 2 the longest\n");
+    assert_int_equal(count("STRLEN", ROOT ":cal:s:2023"), 64 * 3 + 46);
+    assert_int_equal(run("--json", "schedule", "calendar", "s", "--year", "2023"), 0);
+    assert_says(&out, "\"ok\":[\"2023-01-01\",\"2023-01-02\",\"2023-01-04\",\"2023-01-05\"]");
+    assert_says(&out, "\"missed\":[\"2023-12-31\"],\"first_failure\":\"2023-01-03\",\"streak\":0,"
+                      "\"longest_streak\":2}");
+    assert_int_equal(run("schedule", "calendar", "s", "--year", "23"), 64);
+    assert_int_equal(run("schedule", "calendar", "none"), 0);
+    assert_says(&out, "0 days due, 0 ok");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_next_of_an_expression, flush_all),
         cmocka_unit_test_setup(test_refused, flush_all),
         cmocka_unit_test_setup(test_its_life, flush_all),
+        cmocka_unit_test_setup(test_calendar, flush_all),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

@@ -24,10 +24,13 @@ static const char *revision(void)
     return field("revision");
 }
 
-/* Fire one schedule; -> status. times: "N at*N" */
+/* Fire one schedule; -> status. times: "0", or "1 at" */
 static const char *fire(const char *w, const char *next, const char *new_next, const char *times)
 {
-    (void)fcall("later_v1_fire %s 1 s %s %s %s 2025b 0 %s", w, revision(), next, new_next, times);
+    const char *at_ms = strchr(times, ' ');
+
+    (void)fcall("later_v1_fire %s 1 s %s %s %s 2025b 0 0 %s%s", w, revision(), next, new_next,
+                times, at_ms != NULL ? " 2026330" : "");
     return at(1, 0, -1);
 }
 
@@ -155,8 +158,8 @@ static void test_fired_once(void **state)
     assert_string_equal(field("runs"), "1");
     assert_string_equal(field("last_ms"), first);
     assert_string_equal(field("next_ms"), second);
-    assert_starts(redis("HGET R:jobs %s", field("job")), text("-s S=s O=%s\\np", first));
-    (void)fcall("later_v1_fire %s 1 nope 1 - - x 0 0", w);
+    assert_starts(redis("HGET R:jobs %s", field("job")), text("-s S=s O=%s Y=2026330\\np", first));
+    (void)fcall("later_v1_fire %s 1 nope 1 - - x 0 0 0", w);
     assert_string_equal(at(1, 0, -1), "gone");
 }
 
@@ -173,7 +176,7 @@ static void test_edits(void **state)
     assert_string_equal(field("next_ms"), first);
     assert_string_equal(set("s every 2s q"), "changed"); /* the timing: it is planned anew */
     assert_string_equal(field("next_ms"), "nil");
-    (void)fcall("later_v1_fire %s 1 s %s %s - 2025b 0 1 %s", w, old, first, first);
+    (void)fcall("later_v1_fire %s 1 s %s %s - 2025b 0 0 1 %s 2026330", w, old, first, first);
     assert_string_equal(at(1, 0, -1), "moved");
     assert_string_equal(at(1, 3, -1), "-");
     assert_string_equal(fire(w, first, "-", text("1 %s", first)), "moved");
@@ -189,10 +192,10 @@ static void test_zones(void **state)
     (void)state;
     plan(w, next, "");
     assert_string_equal(fire(w, at_ms, "5", "0"), "moved"); /* of the same version: nothing to do */
-    (void)fcall("later_v1_fire %s 1 s %s %s %lld 2024a 0 0", w, revision(), at_ms,
+    (void)fcall("later_v1_fire %s 1 s %s %s %lld 2024a 0 0 0", w, revision(), at_ms,
                 (long long)next + 1);
     assert_string_equal(at(1, 0, -1), "moved");
-    (void)fcall("later_v1_fire %s 1 s %s %s %lld 2026a 0 0", w, revision(), at_ms,
+    (void)fcall("later_v1_fire %s 1 s %s %s %lld 2026a 0 0 0", w, revision(), at_ms,
                 (long long)next + 1);
     assert_string_equal(at(1, 0, -1), "fired");
     assert_string_equal(field("zones"), "2026a");
@@ -208,8 +211,8 @@ static void test_pause_and_missed(void **state)
     (void)state;
     plan(w, now - 5, "");
     assert_string_equal(fcall("later_schedule_pause s by me reason tea for 1h"), "[s paused]");
-    (void)fcall("later_v1_fire %s 1 s %s %s 9 2025b 3 2 %s %lld", w, revision(), first, first,
-                (long long)now - 4);
+    (void)fcall("later_v1_fire %s 1 s %s %s 9 2025b 3 2 2026001 2026366 2 %s 2026330 %lld 2026331",
+                w, revision(), first, first, (long long)now - 4);
     assert_string_equal(at(1, 0, -1), "fired");
     assert_int_equal(jobs("s"), 0);
     assert_string_equal(field("skipped"), "2");
@@ -292,8 +295,8 @@ static void test_refused_later(void **state)
     (void)fcall("later_limit_set x semaphore 1");
     plan(w, now_ms() - 1000, "sem x");
     (void)redis("HDEL R:limits x");
-    (void)fcall("later_v1_fire %s 1 s %s %s - 2025b 0 1 %lld", w, revision(), field("next_ms"),
-                (long long)strtoll(field("next_ms"), NULL, 10));
+    (void)fcall("later_v1_fire %s 1 s %s %s - 2025b 0 0 1 %lld 2026330", w, revision(),
+                field("next_ms"), (long long)strtoll(field("next_ms"), NULL, 10));
     assert_string_equal(at(1, 0, -1), "failed");
     assert_string_equal(field("missed"), "1");
     assert_string_equal(field("next_ms"), "nil");
@@ -362,6 +365,70 @@ static void test_pages_and_changes(void **state)
     assert_refused("ELATER_WORKER", "later_v1_fire 99 0");
 }
 
+/* ---- the calendar */
+
+/* How many days of a row of 2026: 0 due, 1 ok, 2 failed, 3 missed. */
+static int days(int row)
+{
+    (void)redis("BITCOUNT R:cal:s:2026 %d %d", 64 * row, 64 * row + 63);
+    return (int)int_at(-1);
+}
+
+static void test_calendar(void **state)
+{
+    const char *w = worker(), *id;
+
+    (void)state;
+    plan(w, now_ms() - 1000, "attempts 1");
+    assert_int_equal(come(w), 1);
+    assert_int_equal(days(0), 1);
+    assert_string_equal(redis("GETBIT R:cal:s:2026 329"), "1");
+    id = claim(w, "s", 1);
+    assert_string_equal(redis("HGET R:holds %s", id), "then");
+    (void)fcall("later_v1_step %s 1 0 0 1 %s 1 done s 0 0 T O 0", w, id);
+    assert_int_equal(days(1), 1);
+    assert_int_equal(days(2), 0);
+    assert_int_equal(come(w), 1);
+    id = claim(w, "s", 1);
+    (void)fcall("later_v1_step %s 1 0 0 1 %s 1 dead s 9 7 T O 0", w, id);
+    assert_int_equal(days(2), 1);
+    (void)fcall("later_v1_fire %s 1 s %s %s - 2025b 3 3 2026001 2026366 9 0", w, revision(),
+                field("next_ms"));
+    assert_string_equal(at(1, 0, -1), "fired");
+    assert_int_equal(days(3), 2);
+    (void)redis("STRLEN R:cal:s:2026");
+    assert_in_range(int_at(-1), 200, 256);
+    (void)redis("PEXPIRETIME R:cal:s:2026");
+    assert_true(int_at(-1) == (int64_t)(20819 + 400) * 86400000); /* 400 days behind 2027-01-01 */
+    (void)fcall("later_schedule_calendar s 2026");
+    assert_true(reply_len(fx.last) > 200);
+    assert_string_equal(fcall("later_schedule_calendar s 2025"), "");
+    assert_refused("ELATER_ARGS", "later_schedule_calendar s 26");
+}
+
+static void test_schedules_are_mended(void **state)
+{
+    const char *w = worker(), *known, *next;
+
+    (void)state;
+    plan(w, now_ms() - 1000, "");
+    (void)redis("HSET R:schedules broken x");
+    (void)redis("HSET R:cursors lost runs=1");
+    assert_starts(fcall("later_v1_audit schedules '' 100"),
+                  "[ 2 [broken-schedule broken  its definition is corrupt");
+    assert_starts(fcall("later_v1_repair schedules '' 100"), "[ 2 [broken-schedule broken");
+    assert_starts(fcall("later_v1_repair cursors '' 100"), "[ 2 [leftover lost");
+    assert_string_equal(fcall("later_v1_audit schedules '' 100"), "[ 1]");
+    assert_string_equal(fcall("later_v1_audit cursors '' 100"), "[ 1]");
+    (void)redis("HSET R:cal:s:2026 a b"); /* a calendar keeps no job from coming */
+    assert_int_equal(come(w), 1);
+    known = revision();
+    next = field("next_ms");
+    (void)redis("SET R:schedule:paused x");
+    assert_refused("ELATER_TYPE", "later_v1_fire %s 1 s %s %s - x 0 0 1 %s 2026330", w, known, next,
+                   next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +445,8 @@ int main(void)
         FX_TEST(test_refused_later),
         FX_TEST(test_files),
         FX_TEST(test_pages_and_changes),
+        FX_TEST(test_calendar),
+        FX_TEST(test_schedules_are_mended),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -14,6 +14,7 @@
 #include "cli/args/subcommands.h"
 #include "cli/args/thens.h"
 #include "cli/args/whoami.h"
+#include "cli/show/calendar.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/schedule.h"
@@ -310,6 +311,34 @@ static int run_now(struct cli *cli, struct err *err)
     return is_added ? 0 : 1;
 }
 
+/* ---- calendar */
+
+static int run_calendar(struct cli *cli, struct err *err)
+{
+    const char *text = cli_value(cli, "year");
+    int64_t now_s = local_now_ms() / 1000, year;
+    time_t at = (time_t)now_s;
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+    char number[24];
+    struct tm tm;
+
+    (void)gmtime_r(&at, &tm);
+    year = tm.tm_year + 1900;
+    if (text != NULL && text_parse_int(text, 1970, 9998, &year) < 0)
+        return err_set(err, ERR_USAGE, "--year %.20s: write it as 2026", text);
+    (void)snprintf(number, sizeof(number), "%" PRId64, year);
+    cli_call_puts(&call, cli->argv[1]);
+    cli_call_puts(&call, number);
+    r = cli_fcall(cli, "later_schedule_calendar", &call, err);
+    if (r == NULL)
+        return -1;
+    /* A zone may be a day ahead. */
+    calendar_show(cli, cli->argv[1], (int)year, reply_str(r), reply_len(r), now_s / 86400 + 1);
+    reply_free(r);
+    return 0;
+}
+
 /* ---- the verb */
 
 static const char *const of_add[] = {
@@ -323,6 +352,7 @@ static const struct subcommand subcommands[] = {
     {"show", 1, 1, "one NAME", (const char *const[]){NULL}, run_show},
     {"next", 1, 1, "one NAME or 'EXPRESSION'", (const char *const[]){"count", "after", "tz", NULL},
      run_next},
+    {"calendar", 1, 1, "one NAME", (const char *const[]){"year", NULL}, run_calendar},
     {"rm", 1, 1, "one NAME", (const char *const[]){NULL}, run_rm},
     {"pause", 1, 1, "one NAME", (const char *const[]){"by", "reason", "for", NULL}, run_pause},
     {"resume", 1, 1, "one NAME", (const char *const[]){NULL}, run_resume},
@@ -353,6 +383,7 @@ static const struct cli_option options[] = {
     {"on-dead", "QUEUE", "add: gets a job when it dies"},
     {"count", "N", "next: how many (default: 5)"},
     {"after", "TIME", "next: those behind this time (default: now)"},
+    {"year", "N", "calendar: this year (default: the present one)"},
     {"reason", "TEXT", "pause: why"},
     {"for", "D", "pause: only this long"},
     {"by", "WHO", "pause: who (default: USER@HOST)"},
@@ -369,7 +400,7 @@ static int run(struct cli *cli, struct err *err)
 const struct cli_verb cmd_schedule = {
     "schedule",
     "add NAME cron EXPRESSION|every D [PAYLOAD] | ls | show NAME | next NAME|'EXPRESSION' | "
-    "rm NAME | pause NAME | resume NAME | run-now NAME",
+    "calendar NAME | rm NAME | pause NAME | resume NAME | run-now NAME",
     "add jobs again and again: cron without a leader",
     "A schedule adds a job with PAYLOAD at each of its occurrences, exactly once, as long as\n"
     "any laterd of the namespace runs.\n"
@@ -392,8 +423,9 @@ const struct cli_verb cmd_schedule = {
     "happens exactly once, also on the days on which the clock changes. `every` counts real\n"
     "time from 1970, or from --from.\n"
     "\n"
-    "add: makes or changes it. next: when it is due; also of an expression. rm: removes it,\n"
-    "its jobs stay. pause: its occurrences add no jobs. run-now: one job more, now; exits 1\n"
+    "add: makes or changes it. next: when it is due; also of an expression. calendar: on\n"
+    "which days of the year it went well. rm: removes it, its jobs stay. pause: its occurrences "
+    "add no jobs. run-now: one job more, now; exits 1\n"
     "if the last one keeps it out.",
     1,
     5,

@@ -7,7 +7,7 @@
 -- of, a list of {text before the key, text behind it (nil: the gate has no key in
 -- it)}; nil until somebody asks, false where it takes more than that to know them.
 
-local OWN = ' ([KTufpmBO])=%S+' -- options whose value is the job's own
+local OWN = ' ([KTufpmBOY])=%S+' -- options whose value is the job's own
 
 -- -> the class of a record, nil where it has no header; the header
 function L.class_of(ctx, record)
@@ -82,7 +82,7 @@ function L.hold_of(class, header, gates)
     end
     return class.held or nil
   end
-  local own = {n = class and class.n, b = class and class.b}
+  local own = {n = class and class.n, b = class and class.b, S = class and class.S}
   if class and class.u then
     own.queue = class.queue
     own.u, own.f = string.match(header, ' u=(%S+)'), string.match(header, ' f=(%d+)')

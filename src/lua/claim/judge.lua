@@ -58,7 +58,7 @@ local function judge_row(R, b, i, max_payload, ctx)
     b.gates[i], why = L.wanted_gates(job, b.headers[i], ctx.gates[b.queue])
   end
   b.whys[i] = why
-  if why or b.raws[i] or b.gates[i] or job.u or job.n then
+  if why or b.raws[i] or b.gates[i] or job.u or job.n or job.S then
     b.is_special[i] = true
   end
   b.has_members = b.has_members or job and job.b ~= nil

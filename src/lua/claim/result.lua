@@ -36,6 +36,7 @@ local function apply_done(R, r, job, tries, now_ms)
   L.finish(R, job, r.id, L.outcome('done', r.code, now_ms, tries.starts, r.text, r.output), now_ms,
            r.a)
   L.keep_caused(R, r.id, caused)
+  L.mark_end(R, job, 'ok')
   L.count(R, 'done', job.queue, 1)
 end
 

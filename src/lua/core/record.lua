@@ -7,10 +7,10 @@
 -- stays taken, ms; o: it waits for the end of its predecessor under its unique key (unique.lua);
 -- n, d, p, m, c: what its end causes, and what caused it (chain.lua); b, B: the batch that it is a
 -- member of, and the one whose callback it is (batch/members.lua); S, O: the schedule that added
--- it, and the occurrence, ms (schedule/schedule.lua).
+-- it, and the occurrence, ms (schedule/schedule.lua); Y: the day of it (schedule/calendar.lua).
 -- Names are short because a million of them wait in memory.
 local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o', 'n', 'd', 'p', 'm',
-               'b', 'B', 'S', 'O'}
+               'b', 'B', 'S', 'O', 'Y'}
 
 -- -> the header of a job, with its LF.
 function L.header(job)
@@ -240,6 +240,7 @@ function L.bury(R, queue, id, outcome, now_ms, max)
   L.end_unique(R, id, job)
   L.end_member(R, job and job.b, id, 'dead', now_ms)
   L.count(R, 'dead', queue, 1)
+  L.mark_end(R, job, 'failed')
   L.announce(R, id, outcome)
   if L.events then
     L.event_end(id, queue, outcome)

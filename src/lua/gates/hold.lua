@@ -1,17 +1,20 @@
 -- What a job that starts holds, and what a holder that ends frees.
 --
 -- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, with LF between them,
--- after a line that says what its end causes: `then` if that is another job (core/chain.lua), or
--- `batch NAME` if it only belongs to that batch (batch/members.lua); of a member of a chain, `then
--- NAME`. So the call that ends a job need not read its record, but for a chain.
+-- after a line that says what its end causes: `then` if that is another job (core/chain.lua) or a
+-- mark in a calendar (schedule/calendar.lua), or `batch NAME` if it only belongs to that batch
+-- (batch/members.lua); of a member with `then`, `then NAME`. So the call that ends a job need not
+-- read its record, but for those with `then`.
 
 -- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
 -- counts its claim. -> text for R:holds, or nil
 function L.holding_started(gates, job)
-  if not (gates or job.u or job.n or job.b) then
+  local is_followed = job.n or job.S
+  if not (gates or job.u or is_followed or job.b) then
     return nil
   end
-  local held = {job.n and (job.b and 'then ' .. job.b or 'then') or job.b and 'batch ' .. job.b}
+  local held = {is_followed and (job.b and 'then ' .. job.b or 'then') or
+                job.b and 'batch ' .. job.b}
   for _, id in ipairs(gates or {}) do
     held[#held + 1] = not string.find(id, '^rate:') and id or nil
   end

@@ -19,7 +19,7 @@ L.register('later_schedule_run', {}, function(R, args)
     end
   end
   local c = L.schedule_cursor(R, s.name)
-  local id, due = L.start_occurrence(book, s, c, at or book.now_ms, is_forced)
+  local id, due = L.start_occurrence(book, s, c, at or book.now_ms, nil, is_forced)
   L.put_cursor(R, s.name, c)
   L.hand_on(book)
   return {id or '', id and 'added' or 'skipped', due or 0}

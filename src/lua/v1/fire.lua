@@ -1,11 +1,12 @@
--- later_v1_fire R EPOCH NI {name revision next new_next zones missed NO at*NO}*NI
+-- later_v1_fire R EPOCH NI {name revision next new_next zones missed ND day*ND NO {at day}*NO}*NI
 --   -> [now_us, [status, revision, last, next, zones]...]
 --
 -- A worker adds the jobs of occurrences whose time has come, and says when the next one is. For
 -- each schedule it tells what it knows: revision, and next ('-': there is none for this revision).
 -- Only if Redis has the same, the occurrences `at` (ms, rising) get their jobs and next becomes
 -- new_next ('-': none is left), in this call: so each is added once, whoever comes first. missed:
--- how many occurrences before new_next get no job, by the catch-up of the schedule. zones: the
+-- how many occurrences before new_next get no job, by the catch-up of the schedule; then their
+-- days. day: year * 1000 + day of the year, there, for the calendar. zones: the
 -- version of the time zones by which new_next was computed. Without occurrences and missed ones
 -- only an older version may be replaced.
 -- status: fired; moved: Redis has something else; early: an occurrence is later than TIME; gone:
@@ -18,7 +19,23 @@
 local ITEMS_MAX, TIMES_MAX = 100, 1000
 
 local function bad_args()
-  L.fail('ELATER_ARGS', 'give EPOCH NI {name revision next new_next zones missed NO at*NO}*NI')
+  L.fail('ELATER_ARGS', 'give EPOCH NI {name revision next new_next zones missed ND day*ND ' ..
+         'NO {at day}*NO}*NI')
+end
+
+-- Read a number n at args[i], and behind it a number for each of the lists n times. -> what follows
+local function read_numbers(args, i, ...)
+  local lists, n = {...}, L.whole(args[i])
+  if not n or n > TIMES_MAX then
+    bad_args()
+  end
+  i = i + 1
+  for k = 1, n do
+    for _, list in ipairs(lists) do
+      list[k], i = L.whole(args[i]) or bad_args(), i + 1
+    end
+  end
+  return i
 end
 
 -- -> the items
@@ -30,20 +47,16 @@ local function read_items(args)
   for k = 1, n do
     local item = {name = args[i], revision = L.whole(args[i + 1]), next = args[i + 2],
                   new_next = args[i + 3], zones = args[i + 4], missed = L.whole(args[i + 5]),
-                  at = {}}
-    local count = L.whole(args[i + 6])
-    times = times + (count or 0)
-    if not item.revision or not item.missed or not count or times > TIMES_MAX or
-       not string.find(item.zones, '^[%w.-]+$') then
+                  missed_days = {}, at = {}, days = {}}
+    i = read_numbers(args, i + 6, item.missed_days)
+    i = read_numbers(args, i, item.at, item.days)
+    times = times + #item.at + #item.missed_days
+    if not item.revision or not item.missed or times > TIMES_MAX or
+       not string.find(item.zones or '', '^[%w.-]+$') or
+       item.new_next ~= '-' and not L.whole(item.new_next) then
       bad_args()
     end
-    for j = 1, count do
-      item.at[j] = L.whole(args[i + 6 + j]) or bad_args()
-    end
-    if item.new_next ~= '-' and not L.whole(item.new_next) then
-      bad_args()
-    end
-    items[k], i = item, i + 7 + count
+    items[k] = item
   end
   return items
 end
@@ -67,8 +80,11 @@ local function judge(item, s, c, now_ms)
 end
 
 local function add_jobs(book, item, s, c)
-  for _, at in ipairs(item.at) do
-    L.start_occurrence(book, s, c, at)
+  for i, at in ipairs(item.at) do
+    local day = L.is_day(item.days[i]) and item.days[i] or nil
+    if L.start_occurrence(book, s, c, at, day) and day then
+      L.mark_day(book.R, s.name, day, 'due')
+    end
   end
   return true
 end
@@ -83,6 +99,14 @@ local function tell_failure(book, s, why)
          book.now_ms)
 end
 
+local function mark_missed(R, s, days)
+  for _, day in ipairs(days) do
+    if L.is_day(day) then
+      L.mark_day(R, s.name, day, 'missed')
+    end
+  end
+end
+
 local function fire(book, item, s, c)
   local n, status = #item.at, 'fired'
   local pause = db('HGET', book.R .. ':schedule:paused', s.name)
@@ -93,8 +117,10 @@ local function fire(book, item, s, c)
     if not ok then
       tell_failure(book, s, why)
       status, c.missed = 'failed', c.missed + n
+      mark_missed(book.R, s, item.days)
     end
   end
+  mark_missed(book.R, s, item.missed_days)
   c.missed, c.revision, c.zones = c.missed + item.missed, s.revision, item.zones
   c.last, c.next = item.at[n] or c.last, L.whole(item.new_next)
   L.put_cursor(book.R, s.name, c)

@@ -14,7 +14,10 @@ later schedule next t
 later schedule pause t
 later schedule resume t
 later schedule run-now t --force
+later schedule calendar t
 later schedule rm t
+bare FCALL later_schedule_calendar 1 "$R" t 2026
+bare FCALL_RO later_schedule_calendar 1 "$R" t 2026
 bare FCALL later_schedule_set 1 "$R" s every 1h queue mail x
 bare FCALL later_schedule_pause 1 "$R" s by me
 bare FCALL later_schedule_resume 1 "$R" s

@@ -13,7 +13,7 @@ local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zs
   {'worker:', 'hash'}, {'token:', 'string'}, {'lock:', 'hash'}, {'sem:', 'zset'}, {'rate:sliding:', 'zset'},
   {'rate:gcra:', 'string'}, {'rate:fixed:', 'string'}, {'wait:', 'zset'}, {'line:', 'zset'}, {'parked:', 'zset'},
   {'rate:granted:', 'set'}, {'granted:', 'zset'}, {'aside:', 'set'}, {'uniq:', 'string'},
-  {'members:', 'zset'}, {'batch:', 'zset'}}
+  {'members:', 'zset'}, {'batch:', 'zset'}, {'cal:', 'string'}}
 
 local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
                 'batches', 'schedules', 'cursors'}

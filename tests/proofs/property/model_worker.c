@@ -305,7 +305,9 @@ void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *
             out_number(out, other->counter);
     }
     reply_strangers(m, out);
-    buf_puts(out, "] ] ");
+    buf_puts(out, "] ");
+    out_text(out, ""); /* there are no schedules here */
+    buf_puts(out, "] ");
 }
 
 void model_leave(struct model *m, int64_t epoch, struct buf *out)
