@@ -647,8 +647,9 @@ static void take_ack(struct fake *f, const struct fake_call *c)
 static void answer(struct fake *f, struct fake_call *c)
 {
     struct store_look_reply looked = {c->now_us, c->timer_ms, c->found, c->nfound};
-    struct store_beat_reply beat = {c->now_us, c->status, c->link,   c->held_there,
-                                    c->quiet,  f->peers,  f->npeers, {c->boot_us}, ""};
+    struct store_beat_reply beat = {c->now_us,     c->status,    c->link,
+                                    c->held_there, c->quiet,     f->peers,
+                                    f->npeers,     {c->boot_us}, ""};
 
     count_op(f);
     c->is_answered = true;

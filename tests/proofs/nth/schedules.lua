@@ -19,6 +19,6 @@ nth.words('schedules', 'later_v1_declare_schedules $W1 6 last 0')
 nth.words('schedules', 'later_v1_fire $W1 1 allow $r_allow - 9 2025b 4 1 2026001 2 5 2026002 6 2026003', nil, true)
 nth.words('schedules', 'later_v1_fire $W1 1 big $r_big - - 2025b 0 0 1 5 2026001', nil, true)
 nth.words('schedules', 'later_v1_fire $W1 1 paused $r_paused - 9 2025b 0 0 2 5 2026001 6 2026002', nil, true)
-nth.words('schedules', 'later_v1_fire $W1 4 skip $r_skip - 9 2025b 0 0 1 5 2026001 retry $r_retry - 9 2025b 0 0 1 5 2026001 queue $r_queue - 9 ' ..
-          '2025b 0 0 1 5 2026001 replace $r_replace - 9 2025b 0 0 1 5 2026001', nil, true)
+nth.words('schedules', 'later_v1_fire $W1 4 skip $r_skip - 9 2025b 0 0 1 5 2026001 retry $r_retry - 9 2025b 0 0 1 5 2026001 ' ..
+          'queue $r_queue - 9 2025b 0 0 1 5 2026001 replace $r_replace - 9 2025b 0 0 1 5 2026001', nil, true)
 nth.words('schedules', 'later_v1_fire $W1 2 allow $r_allow - 9 2025b 0 0 0 gone 1 - - 2025b 0 0 0', nil, true)
