@@ -154,6 +154,37 @@ static void test_calendar(void **state)
     assert_says(&out, "0 days due, 0 ok");
 }
 
+static void test_health_and_metrics(void **state)
+{
+    struct reply *r;
+    char cursor[160];
+
+    (void)state;
+    assert_int_equal(run("schedule", "add", "s", "every", "1h"), 0);
+    r = test_fcall(&redis, "later_schedules", "s", NULL);
+    (void)snprintf(
+        cursor, sizeof(cursor),
+        "revision=%s last=1700000000000 next=1700003600000 zones=x runs=3 skipped=1 missed=2",
+        reply_str(reply_named(r, "revision")));
+    reply_free(r);
+    do_redis("HSET", ROOT ":cursors", "s", cursor);
+    do_redis("FCALL", "later_v1_note", "1", ROOT, "bad-schedule", "t column 1: bad");
+    do_redis("FCALL", "later_v1_note", "1", ROOT, "zone-differs", "2024a");
+    (void)run("health");
+    assert_says(&out, "degraded: late-schedule: schedule s was due ");
+    assert_says(&out, "degraded: bad-schedule: schedule t column 1: bad");
+    assert_says(&out, "warning: zone-differs: a worker has the time zones of 2024a");
+    assert_int_equal(run("stats", "--prometheus"), 0);
+    assert_says(&out,
+                "laterd_schedule_last_timestamp_seconds{namespace=\"default\",schedule=\"s\"} "
+                "1700000000.000\n");
+    assert_says(&out,
+                "laterd_schedule_next_timestamp_seconds{namespace=\"default\",schedule=\"s\"} "
+                "1700003600.000\n");
+    assert_says(&out, "laterd_schedule_missed_total{namespace=\"default\",schedule=\"s\"} 2\n");
+    assert_says(&out, "laterd_attention{namespace=\"default\",kind=\"zone-differs\"} 1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +192,7 @@ int main(void)
         cmocka_unit_test_setup(test_refused, flush_all),
         cmocka_unit_test_setup(test_its_life, flush_all),
         cmocka_unit_test_setup(test_calendar, flush_all),
+        cmocka_unit_test_setup(test_health_and_metrics, flush_all),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

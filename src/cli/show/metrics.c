@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cli/schedules.h"
 #include "cli/show/figures.h"
 #include "cli/show/out.h"
 #include "cli/show/replies.h"
@@ -220,6 +221,56 @@ static void put_batches(struct metrics *m, const struct reply *batches)
     put_int(m, "laterd_batches", LABELS("state", "ended"), reply_int(reply_at(batches, 1)));
 }
 
+/* ---- schedules */
+
+static const struct {
+    const char *name, *type, *field, *help;
+    int64_t scale; /* of the field in the unit of the metric */
+} of_schedule[] = {
+    {"laterd_schedule_last_timestamp_seconds", "gauge", "last_ms", "When it was due last.", 1000},
+    {"laterd_schedule_next_timestamp_seconds", "gauge", "next_ms", "When it is due next.", 1000},
+    {"laterd_schedule_jobs_total", "counter", "runs", "Jobs that it has added.", 1},
+    {"laterd_schedule_skipped_total", "counter", "skipped",
+     "Occurrences without a job, by its overlap or a pause.", 1},
+    {"laterd_schedule_missed_total", "counter", "missed",
+     "Occurrences without a job, since no worker was there.", 1},
+};
+#define OF_SCHEDULE (sizeof(of_schedule) / sizeof(of_schedule[0]))
+
+/* The samples of each metric, one metric after the other as the format wants them. */
+static void take_schedule(void *arg, const struct reply *row, int64_t now_ms)
+{
+    struct metrics *all = arg;
+
+    (void)now_ms;
+    for (size_t i = 0; i < OF_SCHEDULE; i++) {
+        const struct reply *value = reply_named(row, of_schedule[i].field);
+        const char *const *labels = LABELS("schedule", reply_str(reply_named(row, "schedule")));
+
+        if (value != NULL && of_schedule[i].scale > 1)
+            put_scaled(&all[i], of_schedule[i].name, labels, reply_int(value),
+                       of_schedule[i].scale);
+        else if (value != NULL)
+            put_int(&all[i], of_schedule[i].name, labels, reply_int(value));
+    }
+}
+
+static int put_schedules(struct metrics *m, struct cli *cli, struct err *err)
+{
+    struct metrics all[OF_SCHEDULE] = {{.ns = m->ns}};
+    int rc;
+
+    for (size_t i = 0; i < OF_SCHEDULE; i++)
+        all[i].ns = m->ns;
+    rc = schedules_each(cli, take_schedule, all, err);
+    for (size_t i = 0; i < OF_SCHEDULE; i++) {
+        family(m, of_schedule[i].name, of_schedule[i].type, of_schedule[i].help);
+        buf_add(&m->out, all[i].out.data, all[i].out.len);
+        buf_done(&all[i].out);
+    }
+    return rc;
+}
+
 int metrics_show(struct cli *cli, struct err *err)
 {
     struct metrics m = {.live = 0};
@@ -245,8 +296,10 @@ int metrics_show(struct cli *cli, struct err *err)
         put_batches(&m, reply_at(r, HEALTH_BATCHES));
         put_lateness(&m);
         put_queues(&m);
-        out_bytes(m.out.data, m.out.len);
+        rc = put_schedules(&m, cli, err);
     }
+    if (rc == 0)
+        out_bytes(m.out.data, m.out.len);
     reply_free(r);
     figures_done(&m.of);
     buf_done(&m.out);

@@ -89,41 +89,32 @@ static void put_text(struct table *table, const struct reply *row, const char *n
     table_add(table, reply_str(r), reply_len(r));
 }
 
-static void put_row(struct table *table, const struct reply *row, int64_t now_ms)
+void schedule_put_row(const struct cli *cli, struct table *table, const struct reply *row,
+                      int64_t now_ms)
 {
-    const struct reply *next = reply_named(row, "next_ms");
+    const struct reply *next = reply_named(row, "next_ms"), *pause = reply_named(row, "paused");
     char when[48];
 
+    if (cli->json) {
+        json_t *line = json_object();
+
+        fields_to_json(fields, NFIELDS, row, line);
+        if (pause != NULL)
+            json_put_text(line, "paused", reply_str(pause), reply_len(pause));
+        json_print(line);
+        return;
+    }
     put_text(table, row, "schedule");
     put_text(table, row, "when");
     put_text(table, row, "tz");
     put_text(table, row, "queue");
     table_printf(table, "%s",
-                 reply_named(row, "paused") != NULL ? "paused"
-                 : next != NULL                     ? out_when(reply_int(next), now_ms, when)
-                                                    : "-");
+                 pause != NULL  ? "paused"
+                 : next != NULL ? out_when(reply_int(next), now_ms, when)
+                                : "-");
     put_text(table, row, "runs");
     put_text(table, row, "skipped");
     put_text(table, row, "missed");
-}
-
-void schedule_put_rows(const struct cli *cli, struct table *table, const struct reply *page,
-                       int64_t now_ms)
-{
-    for (size_t i = 3; i < reply_count(page); i++) {
-        const struct reply *row = reply_at(page, i), *pause = reply_named(row, "paused");
-
-        if (cli->json) {
-            json_t *line = json_object();
-
-            fields_to_json(fields, NFIELDS, row, line);
-            if (pause != NULL)
-                json_put_text(line, "paused", reply_str(pause), reply_len(pause));
-            json_print(line);
-        } else {
-            put_row(table, row, now_ms);
-        }
-    }
 }
 
 /* ---- occurrences */

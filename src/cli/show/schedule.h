@@ -10,9 +10,9 @@
 void schedule_show(struct cli *cli, const struct reply *r);
 
 void schedule_table_columns(struct table *table);
-/* The rows of a page of later_v1_schedules. now_ms: 0 if unknown. */
-void schedule_put_rows(const struct cli *cli, struct table *table, const struct reply *page,
-                       int64_t now_ms);
+/* A row of the table, or a line of JSON. */
+void schedule_put_row(const struct cli *cli, struct table *table, const struct reply *row,
+                      int64_t now_ms);
 
 /*
  * One occurrence: the clock there, the instant in UTC, how far it is, and whether the clock changes

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "cli/health.h"
+#include "cli/schedules.h"
 #include "cli/probe_host.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -18,6 +19,7 @@
 #include "redis/preflight.h"
 
 #define STATUS_DEGRADED 1
+#define SCHEDULE_LATE_MS 60000
 #define SKEW_MS 1000    /* from here on, a worker's log and LATER_LATE_MS mislead */
 #define PROBE_MS 2000   /* for the answers of all daemons of this host */
 #define READY_MS 3000   /* for an answer of Redis, however long redis_timeout is */
@@ -198,6 +200,22 @@ static void find_refusal(struct health *h, struct cli *cli)
         health_add(h->causes, "cause", "adds-refused", "Redis refuses every add: %.250s", err.text);
 }
 
+/* Nobody adds its jobs: no worker has a library that knows schedules, or none can add. */
+static void judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
+{
+    struct health *h = arg;
+    const char *name = reply_str(reply_named(row, "schedule"));
+    const struct reply *next = reply_named(row, "next_ms");
+    char span[48];
+
+    if (next == NULL || now_ms - reply_int(next) < SCHEDULE_LATE_MS)
+        return;
+    json_put_text(health_add(h->causes, "cause", "late-schedule",
+                             "schedule %.128s was due %s ago, and no worker has added its job",
+                             name, out_span(now_ms - reply_int(next), span)),
+                  "schedule", name, strlen(name));
+}
+
 /* If this user may not ask, say nothing: the rights of the daemon's user are what matters. */
 static void judge_server(struct health *h, struct cli *cli)
 {
@@ -252,6 +270,7 @@ static int judge_namespace(struct cli *cli, const struct health_limits *limits, 
 {
     struct health h = {json_array(), json_array(), 0};
     struct cli_call call = {.n = 0};
+    struct err ignored = ERR_INIT;
     bool is_degraded;
     struct reply *r;
 
@@ -271,6 +290,7 @@ static int judge_namespace(struct cli *cli, const struct health_limits *limits, 
     judge(&h, r);
     reply_free(r);
     health_workers_judge(&h, cli);
+    (void)schedules_each(cli, judge_schedule, &h, &ignored); /* an older library has none */
     find_refusal(&h, cli);
     judge_server(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;

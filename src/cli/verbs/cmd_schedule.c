@@ -14,6 +14,7 @@
 #include "cli/args/subcommands.h"
 #include "cli/args/thens.h"
 #include "cli/args/whoami.h"
+#include "cli/schedules.h"
 #include "cli/show/calendar.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -104,30 +105,28 @@ static int run_add(struct cli *cli, struct err *err)
 
 /* ---- ls, show */
 
+struct listing {
+    const struct cli *cli;
+    struct table table;
+};
+
+static void put_row(void *arg, const struct reply *row, int64_t now_ms)
+{
+    struct listing *l = arg;
+
+    schedule_put_row(l->cli, &l->table, row, now_ms);
+}
+
 static int run_ls(struct cli *cli, struct err *err)
 {
-    char cursor[24] = "0";
-    struct table table;
-    int rc = 0;
+    struct listing l = {.cli = cli};
+    int rc;
 
-    schedule_table_columns(&table);
-    do {
-        struct cli_call call = {.n = 0};
-        struct reply *page;
-
-        cli_call_puts(&call, cursor);
-        page = cli_fcall(cli, "later_v1_schedules", &call, err);
-        if (page == NULL) {
-            rc = -1;
-            break;
-        }
-        text_copy(cursor, sizeof(cursor), reply_str(reply_at(page, 2)));
-        schedule_put_rows(cli, &table, page, reply_int(reply_at(page, 0)) / 1000);
-        if (!cli->json)
-            table_flush(&table);
-        reply_free(page);
-    } while (strcmp(cursor, "0") != 0 && !out_has_failed());
-    table_done(&table);
+    schedule_table_columns(&l.table);
+    rc = schedules_each(cli, put_row, &l, err);
+    if (rc == 0 && !cli->json)
+        table_flush(&l.table);
+    table_done(&l.table);
     return rc;
 }
 

@@ -1,0 +1,14 @@
+/* All schedules of the namespace, read page by page. */
+#ifndef LATER_CLI_SCHEDULES_H
+#define LATER_CLI_SCHEDULES_H
+
+#include "cli/cli.h"
+#include "redis/reply.h"
+
+/* A row as of later_schedules. now_ms: by Redis' clock. */
+typedef void schedules_f(void *arg, const struct reply *row, int64_t now_ms);
+
+/* Call take() for each; one may come twice while some are added. 0, or -1 with err. */
+int schedules_each(struct cli *cli, schedules_f *take, void *arg, struct err *err);
+
+#endif
