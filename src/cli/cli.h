@@ -16,7 +16,7 @@
 #include "cli/args/target.h"
 #include "redis/client.h"
 
-#define CLI_OPTIONS_MAX 32 /* per verb */
+#define CLI_OPTIONS_MAX 40 /* per verb */
 #define CLI_MANY (-1)      /* any number of operands */
 #define CLI_COMMAND (-2)   /* the same; after the first one, a command with its own options */
 #define CLI_TIME_MAX 24    /* bytes of a time in ms as text */

@@ -185,6 +185,67 @@ static void test_health_and_metrics(void **state)
     assert_says(&out, "laterd_attention{namespace=\"default\",kind=\"zone-differs\"} 1\n");
 }
 
+static void test_import(void **state)
+{
+    static const char crontab[] = "# m h dom mon dow command\n"
+                                  "MAILTO=root\n"
+                                  "CRON_TZ=Europe/Berlin\n"
+                                  "30 2 * * * /usr/bin/backup --all\n"
+                                  "61 * * * * x\n"
+                                  "@reboot y\n"
+                                  "0 0 * * * cat%in\n"
+                                  "*/5 * * * * date +\\%F\n";
+
+    (void)state;
+    assert_int_equal(feed(crontab, "schedule", "import", "-", "--queue", "cron", "--dry-run"), 1);
+    assert_int_equal(count("HLEN", ROOT ":schedules"), 0);
+    assert_int_equal(feed(crontab, "schedule", "import", "-", "--queue", "cron"), 1);
+    assert_out("line 2: left out: MAILTO: look at dead jobs, or at later health\n"
+               "line 4: backup-4 added\n"
+               "line 5: left out: column 1: '61' is no minute: write 0 to 59\n"
+               "line 6: left out: @reboot is no time: add a job where the system starts\n"
+               "line 7: left out: its command has a %: put what it reads into a file\n"
+               "line 8: date-8 added\n");
+    assert_int_equal(run("schedule", "show", "backup-4"), 0);
+    assert_says(&out, "when              cron 30 2 * * *\ntime zone         Europe/Berlin\n"
+                      "queue             cron\n");
+    assert_says(&out, "payload           /usr/bin/backup --all\n");
+    assert_int_equal(run("schedule", "show", "date-8"), 0);
+    assert_says(&out, "payload           date +%F\n");
+    assert_int_equal(feed("@daily www-data x\n", "--json", "schedule", "import", "-", "--queue",
+                          "cron", "--system"),
+                     0);
+    assert_out("{\"line\":1,\"schedule\":\"x-1\",\"status\":\"added\",\"reason\":\"it ran as "
+               "www-data: that is user of the queue\"}\n");
+    assert_int_equal(run("schedule", "import", "/nosuch", "--queue", "q"), 71);
+    assert_int_equal(run("schedule", "import", "/nosuch"), 64);
+}
+
+static void test_backfill(void **state)
+{
+    (void)state;
+    assert_int_equal(run("schedule", "add", "s", "cron", "@daily", "--queue", "q"), 0);
+    assert_int_equal(run("schedule", "backfill", "s", "--from", "2026-01-01T00:00:00Z", "--to",
+                         "2026-01-10T00:00:00Z", "--spread", "1h"),
+                     0);
+    assert_out("10 jobs added\n");
+    assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 10);
+    assert_int_equal(run("--json", "schedule", "backfill", "s", "--from", "2026-01-01T00:00:01Z",
+                         "--to", "2026-01-01T23:00:00Z"),
+                     0);
+    assert_out("{\"schedule\":\"s\",\"added\":0}\n");
+    assert_int_equal(run("schedule", "backfill", "s", "--from", "2026-01-01T00:00:00Z", "--to",
+                         "2026-01-10T00:00:00Z", "--limit", "9"),
+                     64);
+    assert_says(&err, "there are more than 9 occurrences");
+    assert_int_equal(run("schedule", "backfill", "s", "--from", "2026-01-01T00:00:00Z"), 64);
+    assert_says(&err, "write --from TIME --to TIME");
+    assert_int_equal(
+        run("schedule", "backfill", "none", "--from", "1700000000000", "--to", "1700000000001"),
+        66);
+    assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +253,8 @@ int main(void)
         cmocka_unit_test_setup(test_refused, flush_all),
         cmocka_unit_test_setup(test_its_life, flush_all),
         cmocka_unit_test_setup(test_calendar, flush_all),
+        cmocka_unit_test_setup(test_backfill, flush_all),
+        cmocka_unit_test_setup(test_import, flush_all),
         cmocka_unit_test_setup(test_health_and_metrics, flush_all),
     };
 

@@ -282,7 +282,12 @@ static void test_run(void **state)
     assert_starts(fcall("later_schedule_run s"), "[ skipped 0]");
     assert_starts(fcall("later_schedule_run s force at +1m"), "[j");
     assert_time(int_at(2, -1), 59000, 60000);
+    assert_starts(fcall("later_schedule_run s for 2020-01-01T00:00:00Z at +2m force"), "[j");
+    assert_time(int_at(2, -1), 119000, 120000);
+    assert_starts(redis("HGET R:jobs %s", field("job")), "-s S=s O=1577836800000\\n");
     assert_refused("ELATER_OPTION", "later_schedule_run s now");
+    assert_refused("ELATER_OPTION", "later_schedule_run s for");
+    assert_refused("ELATER_TIME", "later_schedule_run s for soon");
     assert_refused("ELATER_NOSCHEDULE", "later_schedule_run t");
 }
 

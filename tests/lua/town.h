@@ -317,7 +317,7 @@ static const struct town_call town_calls[] = {
     {"ma", "schedule_resume paused"},
     {"ma", "schedule_run daily"},
     {"ma", "schedule_run skip"},
-    {"ma", "schedule_run queue force"},
+    {"ma", "schedule_run queue for 5 force"},
     {"ma", "schedule_run replace at +1h"},
     {"wmda", "schedule_calendar skip 2026"},
     {"wmda", "schedules"},

@@ -14,6 +14,7 @@
 #include "cli/args/subcommands.h"
 #include "cli/args/thens.h"
 #include "cli/args/whoami.h"
+#include "cli/bulk/import_crontab.h"
 #include "cli/schedules.h"
 #include "cli/show/calendar.h"
 #include "cli/show/json.h"
@@ -156,22 +157,17 @@ static int64_t number_or(const struct reply *r, const char *name, int64_t other)
     return value != NULL ? reply_int(value) : other;
 }
 
-/* An expression has a space or begins with @; a name has neither. 0, or -1 with err. */
-static int find_subject(struct cli *cli, struct subject *ret, struct err *err)
+static void subject_done(struct subject *of)
 {
-    const char *text = cli->argv[1], *tz = cli_value(cli, "tz");
-    struct reply *r;
+    free(of->when);
+    free(of->tz);
+}
 
-    *ret = (struct subject){.until_ms = TIMING_NEVER};
-    if (strchr(text, ' ') != NULL || text[0] == '@') {
-        ret->when =
-            strncmp(text, "every ", 6) == 0 ? mem_strdup(text) : mem_printf("cron %s", text);
-        ret->tz = mem_strdup(tz != NULL ? tz : "UTC");
-        return 0;
-    }
-    if (tz != NULL)
-        return err_set(err, ERR_USAGE, "--tz goes with an expression: a schedule has its own");
-    r = call_named(cli, "later_schedules", err);
+/* The schedule of this name. 0, or -1 with err. */
+static int find_schedule(struct cli *cli, struct subject *ret, struct err *err)
+{
+    struct reply *r = call_named(cli, "later_schedules", err);
+
     if (r == NULL)
         return -1;
     ret->when = mem_strdup(reply_str(reply_named(r, "when")));
@@ -182,30 +178,60 @@ static int find_subject(struct cli *cli, struct subject *ret, struct err *err)
     return 0;
 }
 
+/* A schedule or an expression: this has a space or begins with @, a name has neither. 0, or -1 with
+ * err. */
+static int find_subject(struct cli *cli, struct subject *ret, struct err *err)
+{
+    const char *text = cli->argv[1], *tz = cli_value(cli, "tz");
+
+    if (strchr(text, ' ') != NULL || text[0] == '@') {
+        ret->when =
+            strncmp(text, "every ", 6) == 0 ? mem_strdup(text) : mem_printf("cron %s", text);
+        ret->tz = mem_strdup(tz != NULL ? tz : "UTC");
+        ret->from_ms = 0;
+        ret->until_ms = TIMING_NEVER;
+        return 0;
+    }
+    if (tz != NULL)
+        return err_set(err, ERR_USAGE, "--tz goes with an expression: a schedule has its own");
+    return find_schedule(cli, ret, err);
+}
+
+/* When it is due. -> its zone, which the rule needs and the caller frees; NULL with err */
+static struct zone *subject_rule(const struct subject *of, struct catch_up_rule *ret,
+                                 struct err *err)
+{
+    const char *space = strchr(of->when, ' ');
+    CLEANUP_FREE char *kind =
+        mem_dup(of->when, space != NULL ? (size_t)(space - of->when) : strlen(of->when));
+    struct zone *zone = zone_new(of->tz, err);
+
+    *ret = (struct catch_up_rule){.from_ms = of->from_ms, .until_ms = of->until_ms};
+    if (zone != NULL &&
+        timing_parse(kind, space != NULL ? space + 1 : "", zone, &ret->timing, err) < 0) {
+        zone_free(zone);
+        return NULL;
+    }
+    ret->timing.anchor_ms = of->from_ms;
+    return zone;
+}
+
 static int put_next(const struct cli *cli, const struct subject *of, int64_t after_ms, int64_t n,
                     struct err *err)
 {
-    struct catch_up_rule rule = {.from_ms = of->from_ms, .until_ms = of->until_ms};
-    const char *space = strchr(of->when, ' ');
-    CLEANUP_FREE char *kind = mem_dup(of->when, (size_t)(space - of->when));
-    struct zone *zone = zone_new(of->tz, err);
+    struct catch_up_rule rule;
+    struct zone *zone = subject_rule(of, &rule, err);
     int64_t now_ms = local_now_ms();
-    int result = -1;
 
-    if (zone != NULL)
-        result = timing_parse(kind, space + 1, zone, &rule.timing, err);
-    rule.timing.anchor_ms = rule.from_ms;
-    for (; result == 0 && n > 0; n--) {
-        after_ms = catch_up_first(&rule, after_ms);
-        if (after_ms == TIMING_NEVER)
-            break;
+    if (zone == NULL)
+        return -1;
+    for (; n > 0 && (after_ms = catch_up_first(&rule, after_ms)) != TIMING_NEVER; n--)
         schedule_put_occurrence(cli, zone, after_ms, now_ms);
-    }
-    if (result == 0 && n > 0 && after_ms == TIMING_NEVER && of->until_ms == TIMING_NEVER)
-        result = err_set(err, ERR_FORMAT,
-                         "'%.100s' has no occurrence in the nine years behind that", space + 1);
     zone_free(zone);
-    return result;
+    if (n > 0 && of->until_ms == TIMING_NEVER)
+        return err_set(err, ERR_FORMAT, "'%.100s' has no occurrence in the nine years behind that",
+                       of->when);
+    return 0;
 }
 
 /* Integer ms, or RFC 3339 with a zone and whole seconds. 0 or -1. (Other forms of a time are
@@ -244,8 +270,7 @@ static int run_next(struct cli *cli, struct err *err)
     if (find_subject(cli, &of, err) < 0)
         return -1;
     result = put_next(cli, &of, after_ms, n, err);
-    free(of.when);
-    free(of.tz);
+    subject_done(&of);
     return result;
 }
 
@@ -310,6 +335,113 @@ static int run_now(struct cli *cli, struct err *err)
     return is_added ? 0 : 1;
 }
 
+/* ---- backfill */
+
+#define BACKFILL_STANDARD 1000
+#define BACKFILL_MOST 100000
+
+/* Which occurrences get a job again, and how far apart these are due. */
+struct backfill {
+    int64_t from_ms, to_ms, spread_ms, limit;
+};
+
+static int read_backfill(const struct cli *cli, struct backfill *ret, struct err *err)
+{
+    const char *from = cli_value(cli, "from"), *to = cli_value(cli, "to");
+    const char *limit = cli_value(cli, "limit");
+
+    *ret = (struct backfill){.limit = BACKFILL_STANDARD};
+    if (from == NULL || parse_instant(from, &ret->from_ms) < 0 || to == NULL ||
+        parse_instant(to, &ret->to_ms) < 0 || ret->from_ms > ret->to_ms)
+        return err_set(err, ERR_USAGE, "write --from TIME --to TIME, as 2030-01-31T09:00:00Z");
+    if (limit != NULL && text_parse_int(limit, 1, BACKFILL_MOST, &ret->limit) < 0)
+        return err_set(err, ERR_USAGE, "--limit %.20s: write 1 to %d", limit, BACKFILL_MOST);
+    return cli_duration(cli, "spread", &ret->spread_ms, err);
+}
+
+/* The occurrences of the range, which the caller frees. -1 with err: there are more than fit. */
+static int64_t *list_occurrences(const struct catch_up_rule *rule, const struct backfill *b,
+                                 size_t *ret_n, struct err *err)
+{
+    int64_t *all = NULL, at = catch_up_first(rule, b->from_ms - 1);
+
+    for (*ret_n = 0; at <= b->to_ms && at != TIMING_NEVER; at = catch_up_first(rule, at)) {
+        if (*ret_n == (size_t)b->limit) {
+            free(all);
+            err_fill(err, ERR_USAGE,
+                     "there are more than %" PRId64 " occurrences: raise --limit, "
+                     "or take a shorter time",
+                     b->limit);
+            return NULL;
+        }
+        all = mem_grow(all, *ret_n + 1, sizeof(*all));
+        all[(*ret_n)++] = at;
+    }
+    return all != NULL ? all : mem_new(1);
+}
+
+/* Add the job of an occurrence, due delay_ms from now. 0 or -1. */
+static int add_past(struct cli *cli, int64_t at_ms, int64_t delay_ms, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    char occurrence[24], due[24];
+    struct reply *r;
+
+    (void)snprintf(occurrence, sizeof(occurrence), "%" PRId64, at_ms);
+    (void)snprintf(due, sizeof(due), "+%" PRId64 "ms", delay_ms);
+    cli_call_puts(&call, cli->argv[1]);
+    cli_call_puts(&call, "for");
+    cli_call_puts(&call, occurrence);
+    cli_call_puts(&call, "at");
+    cli_call_puts(&call, due);
+    cli_call_puts(&call, "force");
+    r = cli_fcall(cli, "later_schedule_run", &call, err);
+    reply_free(r);
+    return r != NULL ? 0 : -1;
+}
+
+static int add_all(struct cli *cli, const struct subject *of, const struct backfill *b,
+                   struct err *err)
+{
+    struct catch_up_rule rule;
+    struct zone *zone = subject_rule(of, &rule, err);
+    CLEANUP_FREE int64_t *all = NULL;
+    size_t n = 0, added = 0;
+
+    if (zone == NULL)
+        return -1;
+    all = list_occurrences(&rule, b, &n, err);
+    zone_free(zone);
+    if (all == NULL)
+        return -1;
+    while (added < n &&
+           add_past(cli, all[added], b->spread_ms * (int64_t)added / (int64_t)n, err) == 0)
+        added++;
+    if (cli->json) {
+        json_t *line = json_object();
+
+        json_put_text(line, "schedule", cli->argv[1], strlen(cli->argv[1]));
+        json_put_int(line, "added", (int64_t)added);
+        json_print(line);
+    } else {
+        out_printf("%zu jobs added\n", added);
+    }
+    return added == n ? 0 : -1;
+}
+
+static int run_backfill(struct cli *cli, struct err *err)
+{
+    struct backfill b;
+    struct subject of;
+    int result;
+
+    if (read_backfill(cli, &b, err) < 0 || find_schedule(cli, &of, err) < 0)
+        return -1;
+    result = add_all(cli, &of, &b, err);
+    subject_done(&of);
+    return result;
+}
+
 /* ---- calendar */
 
 static int run_calendar(struct cli *cli, struct err *err)
@@ -351,7 +483,11 @@ static const struct subcommand subcommands[] = {
     {"show", 1, 1, "one NAME", (const char *const[]){NULL}, run_show},
     {"next", 1, 1, "one NAME or 'EXPRESSION'", (const char *const[]){"count", "after", "tz", NULL},
      run_next},
+    {"backfill", 1, 1, "one NAME", (const char *const[]){"from", "to", "spread", "limit", NULL},
+     run_backfill},
     {"calendar", 1, 1, "one NAME", (const char *const[]){"year", NULL}, run_calendar},
+    {"import", 1, 1, "one CRONTAB (-: standard input)",
+     (const char *const[]){"queue", "tz", "system", "dry-run", NULL}, import_crontab},
     {"rm", 1, 1, "one NAME", (const char *const[]){NULL}, run_rm},
     {"pause", 1, 1, "one NAME", (const char *const[]){"by", "reason", "for", NULL}, run_pause},
     {"resume", 1, 1, "one NAME", (const char *const[]){NULL}, run_resume},
@@ -360,14 +496,18 @@ static const struct subcommand subcommands[] = {
 };
 
 static const struct cli_option options[] = {
-    {"tz", "ZONE", "add, next: time zone of a cron expression (default: UTC)"},
-    {"queue", "QUEUE", "add: where its jobs go (default: NAME)"},
+    {"tz", "ZONE", "add, next, import: time zone of a cron expression (default: UTC)"},
+    {"queue", "QUEUE",
+     "add: where its jobs go (default: NAME); import: whose handler runs the commands"},
     {"overlap", "allow|skip|queue|replace",
      "add: while the last job has not ended (default: allow)"},
     {"catch-up", "none|last|all", "add: occurrences that no worker was there for (default: last)"},
     {"catch-up-window", "D", "add: those that are older are missed (default: 1d)"},
     {"splay", "D", "add: jobs are due up to so much later, always the same"},
-    {"from", "TIME", "add: the first time"},
+    {"from", "TIME", "add: the first time; backfill: from then on"},
+    {"to", "TIME", "backfill: until then"},
+    {"spread", "D", "backfill: the jobs are due one after the other, over this time"},
+    {"limit", "N", "backfill: at most so many (default: 1000)"},
     {"until", "TIME", "add: the last time"},
     {"priority", "0-9", "add: 0 goes first (default: 5)"},
     {"key", "KEY", "add: the job's key"},
@@ -380,6 +520,8 @@ static const struct cli_option options[] = {
     {"rate", "NAME", "add: rate that it counts against"},
     {"then", "QUEUE,...", "add: when it is done, go on there"},
     {"on-dead", "QUEUE", "add: gets a job when it dies"},
+    {"system", NULL, "import: a system's crontab, with users"},
+    {"dry-run", NULL, "import: only say what would be"},
     {"count", "N", "next: how many (default: 5)"},
     {"after", "TIME", "next: those behind this time (default: now)"},
     {"year", "N", "calendar: this year (default: the present one)"},
@@ -399,7 +541,9 @@ static int run(struct cli *cli, struct err *err)
 const struct cli_verb cmd_schedule = {
     "schedule",
     "add NAME cron EXPRESSION|every D [PAYLOAD] | ls | show NAME | next NAME|'EXPRESSION' | "
-    "calendar NAME | rm NAME | pause NAME | resume NAME | run-now NAME",
+    "backfill NAME --from TIME --to TIME | calendar NAME | import CRONTAB --queue QUEUE | "
+    "rm NAME | pause NAME | resume NAME | "
+    "run-now NAME",
     "add jobs again and again: cron without a leader",
     "A schedule adds a job with PAYLOAD at each of its occurrences, exactly once, as long as\n"
     "any laterd of the namespace runs.\n"
@@ -422,10 +566,11 @@ const struct cli_verb cmd_schedule = {
     "happens exactly once, also on the days on which the clock changes. `every` counts real\n"
     "time from 1970, or from --from.\n"
     "\n"
-    "add: makes or changes it. next: when it is due; also of an expression. calendar: on\n"
-    "which days of the year it went well. rm: removes it, its jobs stay. pause: its occurrences "
-    "add no jobs. run-now: one job more, now; exits 1\n"
-    "if the last one keeps it out.",
+    "add: makes or changes it. next: when it is due; also of an expression. backfill: adds\n"
+    "the jobs of past occurrences. calendar: on which days of the year it went well. import:\n"
+    "makes schedules of the lines of a crontab; a queue whose handler is a shell runs the\n"
+    "commands. rm: removes it, its jobs stay. pause: its occurrences add no jobs. run-now:\n"
+    "one job more, now; exits 1 if the last one keeps it out.",
     1,
     5,
     false,

@@ -1,26 +1,34 @@
--- later_schedule_run R NAME [at T] [force] -> [id, status, due_ms]
+-- later_schedule_run R NAME [at T] [for T] [force] -> [id, status, due_ms]
 --
--- Add a job of this schedule now, or for T, besides its occurrences, which stay as they are. The
--- last job may keep it out, as `overlap` says: then status is skipped, id empty and due_ms 0. With
+-- Add a job of this schedule besides its occurrences, which stay as they are: due now, or at T, and
+-- for the occurrence of `for`, which may be past; without it, for the time when it is due. The last
+-- job may keep it out, as `overlap` says: then status is skipped, id empty and due_ms 0. With
 -- `force` it is added all the same. A pause does not hinder it. status: added | skipped
 -- Errors: ELATER_ARGS SCHEDULE NOSCHEDULE OPTION TIME, and those of later_add. Cost: as later_add.
 
+local FORM = 'give NAME [at T] [for T] [force]'
+
 L.register('later_schedule_run', {}, function(R, args)
-  local s, book, at, is_forced = L.need_schedule(R, args[1]), L.book(R, L.now_us()), nil, false
-  local i = 2
+  local s, book = L.need_schedule(R, args[1]), L.book(R, L.now_us())
+  local given, i = {}, 2
   while args[i] do
     local name = string.lower(args[i])
-    if name == 'at' and args[i + 1] and not at then
-      at, i = L.time(args[i + 1], book.now_ms, 'at'), i + 2
-    elseif name == 'force' and not is_forced then
-      is_forced, i = true, i + 1
+    if given[name] or (name ~= 'force' and not args[i + 1]) then
+      L.fail('ELATER_OPTION', FORM)
+    elseif name == 'at' then
+      given.at, i = L.time(args[i + 1], book.now_ms, 'at'), i + 2
+    elseif name == 'for' then
+      given['for'], i = L.time(args[i + 1], 0, 'for'), i + 2
+    elseif name == 'force' then
+      given.force, i = true, i + 1
     else
-      L.fail('ELATER_OPTION', 'give NAME [at T] [force]')
+      L.fail('ELATER_OPTION', FORM)
     end
   end
-  local c = L.schedule_cursor(R, s.name)
-  local id, due = L.start_occurrence(book, s, c, at or book.now_ms, nil, is_forced)
+  local c, due = L.schedule_cursor(R, s.name), given.at or book.now_ms
+  local times = {at = given['for'] or due, due = due}
+  local id, due_ms = L.start_occurrence(book, s, c, times, nil, given.force)
   L.put_cursor(R, s.name, c)
   L.hand_on(book)
-  return {id or '', id and 'added' or 'skipped', due or 0}
+  return {id or '', id and 'added' or 'skipped', due_ms or 0}
 end)

@@ -154,15 +154,16 @@ local function splay_of(s)
          tonumber(string.sub(redis.sha1hex(s.name), 1, 8), 16) % s.splay or 0
 end
 
--- day: of the calendar, nil for none
-local function make_job(s, at_ms, day, now_ms)
+-- times: {at: of the occurrence, due}; day: of the calendar, nil for none
+local function make_job(s, times, day, now_ms)
   local job, words = {queue = s.queue, priority = 5, due = now_ms}, {}
   for word in string.gmatch(s.options or '', '%S+') do
     words[#words + 1] = word
   end
   L.read_options(job, words, 1, #words)
   job.has_options = true
-  job.S, job.O, job.Y, job.due = s.name, at_ms, day, math.max(at_ms + splay_of(s), now_ms)
+  job.S, job.O, job.Y = s.name, times.at, day
+  job.due = math.max(times.due + splay_of(s), now_ms)
   if s.overlap == 'queue' or s.overlap == 'replace' then
     job.l = 'schedule:' .. s.name
   end
@@ -188,13 +189,14 @@ local function has_way(book, s, c)
 end
 
 -- Add the job of an occurrence, unless the last one keeps it out. c: the cursor, which counts it;
--- day: of the calendar, nil for none -> id, due ms; nil: it was skipped
-function L.start_occurrence(book, s, c, at_ms, day, is_forced)
+-- times: {at, due}: for which time it is, and when it is due, without its splay; day: of the
+-- calendar, nil for none -> id, due ms; nil: it was skipped
+function L.start_occurrence(book, s, c, times, day, is_forced)
   if not is_forced and not has_way(book, s, c) then
     L.assign(c, 'skipped', c.skipped + 1)
     return nil
   end
-  local job = make_job(s, at_ms, day, book.now_ms)
+  local job = make_job(s, times, day, book.now_ms)
   local reply = L.add_in_draft(book.R, job, s.payload, book.now_us)
   L.assign(c, 'job', reply[1])
   L.assign(c, 'runs', c.runs + 1)

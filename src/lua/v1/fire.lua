@@ -82,7 +82,7 @@ end
 local function add_jobs(book, item, s, c)
   for i, at in ipairs(item.at) do
     local day = L.is_day(item.days[i]) and item.days[i] or nil
-    if L.start_occurrence(book, s, c, at, day) and day then
+    if L.start_occurrence(book, s, c, {at = at, due = at}, day) and day then
       L.mark_day(book.R, s.name, day, 'due')
     end
   end
