@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 
 #define NAME_MAX_BYTES 64
@@ -38,9 +40,10 @@ static const char *database(void)
 
 static bool is_in_database(const char *name)
 {
-    g_autofree char *path = g_build_filename(database(), name, NULL);
+    CLEANUP_FREE char *path = mem_printf("%s/%s", database(), name);
+    struct stat st;
 
-    return g_file_test(path, G_FILE_TEST_IS_REGULAR);
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 struct zone *zone_new(const char *name, struct err *err)
@@ -182,7 +185,7 @@ int64_t zone_next_day_s(struct zone *z, int64_t utc_s)
 
 void zone_database_version(char ret[16])
 {
-    g_autofree char *path = g_build_filename(database(), "tzdata.zi", NULL);
+    CLEANUP_FREE char *path = mem_printf("%s/tzdata.zi", database());
     FILE *f = fopen(path, "re");
 
     ret[0] = '\0';

@@ -2,6 +2,7 @@
  * Time zones, by GLib from the database of the system (TZDIR, else /usr/share/zoneinfo). Not by the
  * C library, whose zone is a state of the whole process. A zone may be used by one thread at a
  * time.
+ * GLib aborts the process if it gets no memory; it is asked only where schedules are used.
  */
 #ifndef LATER_SCHEDULE_ZONE_H
 #define LATER_SCHEDULE_ZONE_H
