@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "../support/env.h"
 #include "command.h"
@@ -80,6 +81,8 @@ static void test_refused(void **state)
 
 static void test_its_life(void **state)
 {
+    char id[16];
+
     (void)state;
     assert_int_equal(run("schedule", "add", "s", "cron", "30 2 * * *", "--tz", "Europe/Berlin",
                          "--queue", "q", "--then", "a,b", "--overlap", "skip", "the payload"),
@@ -104,7 +107,11 @@ static void test_its_life(void **state)
     assert_says(&out, " tea\n");
     assert_int_equal(run("schedule", "resume", "s"), 0);
     assert_out("s resumed\n");
-    assert_int_equal(run("schedule", "run-now", "s"), 0);
+    assert_int_equal(run("--json", "schedule", "run-now", "s"), 0);
+    assert_int_equal(sscanf(buf_str(&out), "{\"id\":\"%15[a-z0-9]\"", id), 1);
+    assert_int_equal(run("show", id), 0);
+    assert_says(&out, "schedule          s\n");
+    assert_says(&out, "occurrence        20");
     assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 1);
     assert_int_equal(run("schedule", "run-now", "s"), 1);
     assert_says(&err, "the last job of this schedule has not ended");
@@ -221,6 +228,29 @@ static void test_import(void **state)
     assert_int_equal(run("schedule", "import", "/nosuch"), 64);
 }
 
+/* A job keeps what it was added for when it moves. */
+static void test_export_and_import(void **state)
+{
+    CLEANUP_FREE char *record = NULL, *lines = NULL;
+    struct reply *r;
+    char id[16];
+
+    (void)state;
+    (void)run("schedule", "add", "s", "every", "1h", "--queue", "q", "x");
+    assert_int_equal(run("--json", "schedule", "run-now", "s"), 0);
+    assert_int_equal(sscanf(buf_str(&out), "{\"id\":\"%15[a-z0-9]\"", id), 1);
+    do_redis("HSET", ROOT ":jobs", id, "-q S=s O=1767225600000 Y=2026001\nx");
+    assert_int_equal(run("export", "q"), 0);
+    assert_says(&out, "\"schedule\":\"s\",\"occurrence_ms\":1767225600000,\"day\":2026001");
+    lines = mem_strdup(buf_str(&out));
+    do_redis("FLUSHALL");
+    assert_int_equal(feed(lines, "import", "q", "-"), 0);
+    r = test_redis_call(&redis, "HVALS", ROOT ":jobs", NULL);
+    record = mem_strdup(reply_str(reply_at(r, 0)));
+    reply_free(r);
+    assert_string_equal(record, "-q S=s O=1767225600000 Y=2026001\nx");
+}
+
 static void test_backfill(void **state)
 {
     (void)state;
@@ -254,6 +284,7 @@ int main(void)
         cmocka_unit_test_setup(test_its_life, flush_all),
         cmocka_unit_test_setup(test_calendar, flush_all),
         cmocka_unit_test_setup(test_backfill, flush_all),
+        cmocka_unit_test_setup(test_export_and_import, flush_all),
         cmocka_unit_test_setup(test_import, flush_all),
         cmocka_unit_test_setup(test_health_and_metrics, flush_all),
     };

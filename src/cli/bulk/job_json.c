@@ -46,6 +46,9 @@ static const struct field {
     {'m', "reason", "reason", ENCODED},
     {'b', "batch", "batch", TEXT},
     {'B', "callback", "callback", TEXT},
+    {'S', "schedule", "schedule", TEXT},
+    {'O', "occurrence_ms", "occurrence", NUMBER},
+    {'Y', "day", "day", NUMBER},
     {'\0', "unique_mode", "unique_mode", TEXT},
     {'\0', "token", "token", TEXT},
 };

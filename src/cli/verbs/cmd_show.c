@@ -45,6 +45,8 @@ static const struct field fields[] = {
     {"reason", "since that died", FIELD_TEXT},
     {"batch", "batch", FIELD_TEXT},
     {"callback_of", "callback of batch", FIELD_TEXT},
+    {"schedule", "schedule", FIELD_TEXT},
+    {"occurrence_ms", "occurrence", FIELD_INSTANT},
     {"caused", "caused", FIELD_TEXT},
 };
 #define NFIELDS (sizeof(fields) / sizeof(fields[0]))

@@ -1,12 +1,13 @@
 -- later_show R ID -> [name, value, name, value, ...]
 --
--- Names: id queue state priority added_ms started_ms due_ms attempt attempts_max starts crashes key
--- timeout_ms expire_ms keep_ms trace lock sem rate unique unique_until_ms then (the queues that
--- follow, with commas between them) on_dead parent reason (why the parent died) batch caused (of a
--- kept or dead job: the ids of the jobs that it caused, with commas between them, the last 100 at
--- least) callback_of (a batch) gate worker progress cancelling outcome (see L.outcome; the last
--- failure of a waiting or dead job, the end of a done one) failures (of its last failed attempts,
--- see L.keep_failure) payload_bytes payload. Names that do not apply are left out.
+-- Names: id queue state priority added_ms started_ms due_ms attempt attempts_max starts crashes
+-- key timeout_ms expire_ms keep_ms trace lock sem rate unique unique_until_ms then (the queues
+-- that follow, with commas between them) on_dead parent reason (why the parent died) batch caused
+-- (of a kept or dead job: the ids of the jobs that it caused, with commas between them, the last
+-- 100 at least) schedule occurrence_ms (that added it, and for which time) callback_of (a batch)
+-- gate worker progress cancelling outcome (see L.outcome; the last failure of a waiting or dead
+-- job, the end of a done one) failures (of its last failed attempts, see L.keep_failure)
+-- payload_bytes payload. Names that do not apply are left out.
 -- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: since
 -- when it runs; its worker tells that of a job that runs for 5 to 15 s.
 -- state: waiting parked running dead done. gate: where a parked job waits (left out: it is
@@ -36,7 +37,8 @@ end
 -- Options: the name in the reply, and the field of the record.
 local OPTIONS = {'key', 'K', 'timeout_ms', 't', 'expire_ms', 'x', 'keep_ms', 'k', 'trace', 'T',
                  'lock', 'l', 'sem', 's', 'rate', 'r', 'unique', 'u', 'unique_until_ms', 'f',
-                 'then', 'n', 'on_dead', 'd', 'parent', 'p', 'batch', 'b', 'caused', 'c'}
+                 'then', 'n', 'on_dead', 'd', 'parent', 'p', 'batch', 'b', 'caused', 'c',
+                 'schedule', 'S', 'occurrence_ms', 'O'}
 
 L.register('later_show', {'no-writes'}, function(R, args)
   local id = L.check_id(R, args[1])

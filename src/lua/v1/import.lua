@@ -3,9 +3,9 @@
 -- Jobs with options of their own, in one call; all or nothing. Names: those of later_add, without
 -- in, at and unique_for, but with due MS, which unlike `at` may be past, unique_until MS, then (all
 -- queues at once, with commas between them), parent ID and reason TEXT (as later_show has them),
--- callback NAME,TOTAL,DONE,DEAD,CANCELLED. 1 to 1000 jobs, payloads of 16 MiB together. A job with
--- a token or a unique key goes alone; a job with a larger payload may go alone. status: of one job
--- that of later_add, of more `added`. With the token import:ID also `repeated`, when the job ID is
+-- callback NAME,TOTAL,DONE,DEAD,CANCELLED, schedule NAME, occurrence MS, day (as in its calendar).
+-- 1 to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key goes alone; a job
+-- with a larger payload may go alone. status: of one job that of later_add, of more `added`. With the token import:ID also `repeated`, when the job ID is
 -- waiting, parked or running in QUEUE with this payload.
 -- dead OUTCOME (as R:errors has it; goes alone): the job is dead, not waiting. It takes no unique
 -- key, is not counted as one that died, and makes no room for itself. tries "STARTS ATTEMPTS
@@ -76,6 +76,22 @@ function KEPT.callback(job, value)
   end
   L.check_batch_name(name)
   job.B = value
+end
+
+-- What added it, for which time, and the day of that in the calendar.
+function KEPT.schedule(job, value)
+  job.S = L.check_schedule_name(value)
+end
+
+function KEPT.occurrence(job, value)
+  job.O = instant('occurrence', value)
+end
+
+function KEPT.day(job, value)
+  job.Y = L.whole(value)
+  if not L.is_day(job.Y) then
+    L.fail('ELATER_OPTION', 'day ' .. L.quote(value) .. ' is no day: year * 1000 + its number')
+  end
 end
 
 -- A job that died after now would be kept longer than others.
