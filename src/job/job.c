@@ -55,19 +55,23 @@ static int copy_parent(struct job *job, const char *id)
     return 0;
 }
 
-/* to: max + 1 bytes */
-static int copy_name(char *to, size_t max, const char *name, size_t n)
+static int copy_batch(struct job *job, const char *name, size_t n)
 {
-    if (n == 0 || n > max)
+    if (n == 0 || n > JOB_BATCH_MAX)
         return -1;
-    memcpy(to, name, n);
-    to[n] = '\0';
+    memcpy(job->batch, name, n);
+    job->batch[n] = '\0';
     return 0;
 }
 
-static int copy_batch(struct job *job, const char *name, size_t n)
+static int copy_schedule(struct job *job, const char *name)
 {
-    return copy_name(job->batch, JOB_BATCH_MAX, name, n);
+    size_t n = strlen(name);
+
+    if (n == 0 || n > JOB_SCHEDULE_MAX || job->schedule != NULL)
+        return -1;
+    job->schedule = mem_dup(name, n);
+    return 0;
 }
 
 /* NAME,total,done,dead,cancelled */
@@ -123,7 +127,7 @@ static int read_field(struct job *job, char name, const char *value)
     case 'B':
         return read_callback(job, value);
     case 'S':
-        return copy_name(job->schedule, JOB_SCHEDULE_MAX, value, strlen(value));
+        return copy_schedule(job, value);
     case 'O':
         return text_parse_int(value, 0, INT64_C(100000000000000), &job->occurrence_ms);
     default:
@@ -175,8 +179,10 @@ int job_parse(struct job *job, const char *record, size_t n, struct err *err)
     memcpy(header, record, len);
     header[len] = '\0';
     job->keep_ms = -1;
-    if (strlen(header) != len || read_header(job, header) < 0)
+    if (strlen(header) != len || read_header(job, header) < 0) {
+        job_done(job);
         return err_set(err, ERR_DATA, "the record's header is corrupt");
+    }
     if (!job->is_big) {
         job->payload_len = n - len - 1;
         job->payload = mem_dup(lf + 1, job->payload_len);
@@ -187,7 +193,8 @@ int job_parse(struct job *job, const char *record, size_t n, struct err *err)
 void job_done(struct job *job)
 {
     free(job->payload);
-    job->payload = NULL;
+    free(job->schedule);
+    job->payload = job->schedule = NULL;
     job->payload_len = 0;
 }
 

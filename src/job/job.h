@@ -49,10 +49,10 @@ struct job {
     char batch[JOB_BATCH_MAX + 1];        /* that it is a member or a callback of; "": none */
     bool is_callback;                     /* of this batch, and these are its counts */
     struct batch_counts counts;
-    char schedule[JOB_SCHEDULE_MAX + 1]; /* that added it; "": none */
-    int64_t occurrence_ms;               /* for which it was added; 0 without a schedule */
-    bool has_next; /* when it is done, the next job of its chain gets its result */
-    char *payload; /* owned; NULL while is_big and not fetched */
+    bool has_next;         /* when it is done, the next job of its chain gets its result */
+    char *schedule;        /* that added it, owned; NULL: none */
+    int64_t occurrence_ms; /* for which it was added; 0 without a schedule */
+    char *payload;         /* owned; NULL while is_big and not fetched */
     size_t payload_len;
 };
 

@@ -75,7 +75,7 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
         add_int(envp, &n, "LATER_BATCH_DEAD", job->counts.dead);
         add_int(envp, &n, "LATER_BATCH_CANCELLED", job->counts.cancelled);
     }
-    if (job->schedule[0] != '\0') {
+    if (job->schedule != NULL) {
         add_text(envp, &n, "LATER_SCHEDULE", job->schedule);
         add_int(envp, &n, "LATER_OCCURRENCE_MS", job->occurrence_ms);
     }
@@ -154,7 +154,7 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .batch_done = job->counts.done,
                               .batch_dead = job->counts.dead,
                               .batch_cancelled = job->counts.cancelled,
-                              .schedule = job->schedule,
+                              .schedule = job->schedule != NULL ? job->schedule : "",
                               .occurrence_ms = job->occurrence_ms};
 }
 
@@ -213,8 +213,9 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, int
         add_number(out, " batch_dead=", job->counts.dead);
         add_number(out, " batch_cancelled=", job->counts.cancelled);
     }
-    add_word(out, "schedule", job->schedule);
-    if (job->schedule[0] != '\0')
+    if (job->schedule != NULL) {
+        add_word(out, "schedule", job->schedule);
         add_number(out, " occurrence_ms=", job->occurrence_ms);
+    }
     add_number(out, " len=", (int64_t)job->payload_len);
 }
