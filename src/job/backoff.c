@@ -1,12 +1,12 @@
 #include "job/backoff.h"
 
-int64_t backoff_ms(const struct backoff *b, int64_t failures, uint32_t random)
+int64_t backoff_ms(const struct backoff *b, int64_t attempts, uint32_t random)
 {
     double wait = (double)b->first_ms;
     double spread;
 
     for (int64_t i = 1;
-         i < failures && wait > 0 && wait < (double)b->max_ms && b->factor_milli > 1000; i++)
+         i < attempts && wait > 0 && wait < (double)b->max_ms && b->factor_milli > 1000; i++)
         wait *= (double)b->factor_milli / 1000.0;
     if (wait > (double)b->max_ms)
         wait = (double)b->max_ms;

@@ -1,5 +1,5 @@
 /*
- * How long to wait after a failure: first * factor^(failures - 1), at most max, spread by jitter.
+ * How long to wait after a failure: first * factor^(attempts - 1), at most max, spread by jitter.
  * Pure: the random number is an argument.
  */
 #ifndef LATER_JOB_BACKOFF_H
@@ -14,7 +14,7 @@ struct backoff {
     int64_t jitter_pct; /* plus or minus */
 };
 
-/* failures counts from 1; random is uniform over all 32 bits. Never negative. */
-int64_t backoff_ms(const struct backoff *b, int64_t failures, uint32_t random);
+/* attempts counts from 1; random is uniform over all 32 bits. Never negative. */
+int64_t backoff_ms(const struct backoff *b, int64_t attempts, uint32_t random);
 
 #endif

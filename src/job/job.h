@@ -31,7 +31,7 @@ struct batch_counts {
 struct job {
     char id[JOB_ID_LEN + 1];
     char queue[JOB_QUEUE_MAX + 1];
-    int64_t start;   /* rises with every start, never reset */
+    int64_t start;   /* rises with every claim, never reset */
     int64_t attempt; /* counts against attempts_max; from 1 */
     int64_t crashes;
     int64_t fence;

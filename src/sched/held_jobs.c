@@ -299,7 +299,7 @@ void held_unsend(struct held_jobs *l)
 
 bool held_is_named(const struct held_job *h)
 {
-    return h->state != HELD_LOST && !h->is_forgotten;
+    return h->state != HELD_LOST && !h->has_no_record;
 }
 
 size_t held_names(const struct held_jobs *l, struct store_held **ret)

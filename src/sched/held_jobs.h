@@ -10,7 +10,7 @@
  *   FETCHING       waits for its large payload          -> AWAITS_BEAT | RUNNING | ENDED
  *   AHEAD          claimed early, waits for its due time  -> AWAITS_BEAT | RUNNING | ENDED
  *   AWAITS_BEAT    is guarded, waits for the answer to a beat  -> RUNNING | ENDED
- *   RUNNING        was given to the pool                -> ENDED | LOST
+ *   RUNNING        was given to the runner (`pool` below)  -> ENDED | LOST
  *   LOST           another worker may hold it: its process is being killed, its report is dropped
  *   ENDED          its verdict is known and not sent    -> SENT
  *   SENT           its verdict is in a step under way   -> ENDED (the step failed, or Redis could
@@ -57,15 +57,15 @@ struct held_job {
     bool has_progress;      /* not sent yet */
     struct mono start_at;   /* AHEAD: it is due then */
     bool is_killed;         /* the pool was told to end it: cancelled, lost, stopped */
-    bool is_forgotten;      /* Redis lost its record: it may run to its end, and does not count */
+    bool has_no_record;     /* Redis lost its record: it may run to its end, and does not count */
     bool is_unwritten;      /* Redis could not write its result: still counts for its queue */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_small;          /* its payload came with the claim */
     bool is_solo;           /* suspected of killing workers: runs alone (held_set_solo) */
     struct mono not_before; /* ENDED: Redis could not write its result, send it again then */
-    struct mono claimed_at;
+    struct mono claimed_at; /* or, once it has its place, when it got that */
     struct mono started_at; /* RUNNING */
-    int64_t late_us;        /* how long after its due time it was claimed, by Redis' clock */
+    int64_t late_us;        /* how late it was at claimed_at, by Redis' clock */
 };
 
 #define HELD_TABLE 1024 /* a power of two; about as many as there may be */

@@ -26,7 +26,7 @@ struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *o
     s->ctx = ctx;
     s->queues = queues_new();
     s->peers = peers_new(ops->is_gone, ctx);
-    s->beat.at = s->look.at = s->tidy.at = s->retry_at = MONO_NEVER;
+    s->beat.at = s->look.at = s->tidy.at = s->again_at = MONO_NEVER;
     s->start_at = MONO_NEVER;
     s->host_at = s->stop.at = s->solo_since = s->gate_at = MONO_NEVER;
     return s;
@@ -201,7 +201,7 @@ static void arm(struct sched *s, struct mono now)
     if (s->held.awaiting != NULL && s->state == READY)
         at = mono_min(at, mono_add_ms(s->held.awaiting->claimed_at, PREFETCH_WAIT_MS));
     if (s->state == BACKING_OFF)
-        at = mono_min(at, s->retry_at);
+        at = mono_min(at, s->again_at);
     if (s->state == READY) {
         if (!s->beat.is_out)
             at = mono_min(at, s->beat.at);
@@ -229,7 +229,7 @@ void sched_go_on(struct sched *s, struct mono now)
     sched_press_stop(s, now);
     if (sched_try_to_leave(s, now))
         return;
-    if (s->state == BACKING_OFF && sched_is_due(s->retry_at, now))
+    if (s->state == BACKING_OFF && sched_is_due(s->again_at, now))
         sched_enter(s, now);
     if (s->state == READY && !s->beat.is_out && s->beat.is_first)
         sched_send_beat(s, now);

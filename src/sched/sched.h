@@ -26,7 +26,8 @@
 
 #define SCHED_BEAT_MS 5000
 #define SCHED_LOOK_MS 1000
-/* How early plain jobs are claimed. Most round trips take less, also on a busy machine. */
+/* How early small jobs without gates are claimed. Most round trips take less, also on a busy
+ * machine. */
 #define SCHED_AHEAD_US 2000
 #define SCHED_TIDY_MS 10000     /* each queue is tidied once in this time */
 #define SCHED_TIDY_QUEUES 64    /* most queues in one call; for more, calls come more often */
@@ -84,7 +85,8 @@ struct sched_ops {
 
 struct sched_conf {
     unsigned places;  /* concurrency */
-    int64_t ahead_us; /* plain jobs are claimed this long before they are due, and start when due */
+    int64_t ahead_us; /* small jobs without gates are claimed this long before they are due, and
+                         start when due */
     int64_t stop_timeout_ms;
     bool prefetches; /* claims more jobs than it has places, see sched/prefetch.h */
 };

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define RETRY_FIRST_MS 100 /* after an error reply; doubles up to RETRY_MAX_MS */
+#define AGAIN_FIRST_MS 100 /* after an error reply; doubles up to AGAIN_MAX_MS */
 
 /* ---- trouble */
 
@@ -44,8 +44,8 @@ static void drop_unstarted(struct sched *s)
  * counts before the next beat. */
 static void back_off(struct sched *s, struct mono now)
 {
-    s->retry_ms = wait_next_ms(s->retry_ms, RETRY_FIRST_MS, RETRY_MAX_MS);
-    s->retry_at = mono_add_ms(now, s->retry_ms);
+    s->again_ms = wait_next_ms(s->again_ms, AGAIN_FIRST_MS, AGAIN_MAX_MS);
+    s->again_at = mono_add_ms(now, s->again_ms);
     sched_move(s, BACKING_OFF);
     sched_no_calls_out(s);
     drop_unstarted(s);
@@ -161,7 +161,7 @@ void sched_link_down(struct sched *s, struct mono now)
     peers_trouble(s->peers);
     drop_unstarted(s);
     s->clock = (struct server_clock){0}; /* the next link may lead to another server */
-    s->retry_ms = 0;                     /* the link backs off by itself */
+    s->again_ms = 0;                     /* the link backs off by itself */
     sched_move(s, OFFLINE);
     sched_go_on(s, now);
 }
@@ -194,7 +194,7 @@ bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status)
     switch (status) {
     case STORE_OK:
         return false;
-    case STORE_DEAD:
+    case STORE_GIVEN_UP:
         on_dead(s, now);
         break;
     case STORE_UNKNOWN:
@@ -246,7 +246,7 @@ void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, i
     if (!s->reap_out)
         return;
     s->reap_out = false;
-    if (victim != NULL && (moved > 0 || status == STORE_REAP_CLEAR))
+    if (victim != NULL && (moved > 0 || status == STORE_REAP_DONE))
         log_notice("event=reaped epoch=%lld jobs=%lld more=%s", (long long)victim->epoch,
                    (long long)moved, status == STORE_REAP_MORE ? "1" : "");
     peers_reaped(s->peers, status, moved);
@@ -271,8 +271,8 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
         /* A job that Redis lost may run to its end, unless it is guarded: Redis lost its permit
          * as well, and another job may have it by now. */
         if (how == STORE_GONE && r->rewound && !h->job.is_guarded)
-            h->is_forgotten = true;
-        if (how == STORE_ADOPTED || h->is_forgotten)
+            h->has_no_record = true;
+        if (how == STORE_ADOPTED || h->has_no_record)
             continue;
         log_warn("event=%s job=%s queue=%s start=%lld reason=\"%s\"",
                  h->state == HELD_RUNNING ? "not-adopted" : "late-result-refused", h->job.id,

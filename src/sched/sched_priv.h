@@ -10,13 +10,13 @@
 #include "sched/sched.h"
 #include "sched/server_clock.h"
 
-#define RETRY_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
+#define AGAIN_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
 #define STEP_NAMES 32     /* queues in one step: with few of them each gives several jobs */
 
 /* sched_move is the only function that sets it; sched.c has the moves as a table. */
 enum sched_state {
     OFFLINE,     /* no link */
-    BACKING_OFF, /* a call was refused: enter again at retry_at */
+    BACKING_OFF, /* a call was refused: enter again at again_at */
     REGISTERING,
     BEATING, /* the beat after trouble */
     RECONCILING,
@@ -96,8 +96,8 @@ struct sched {
 
     struct mono start_at; /* when the first job that was claimed ahead is due */
     struct mono gate_at;  /* when a gate wants a step; any worker may send it */
-    struct mono retry_at, host_at, solo_since;
-    int64_t retry_ms, host_ms;
+    struct mono again_at, host_at, solo_since;
+    int64_t again_ms, host_ms;
     bool quiet, quiet_told; /* claim no more: by a signal, by the answer to a beat */
 };
 
@@ -180,7 +180,7 @@ void sched_plan_look(struct sched *s, struct mono now);
 
 /* There is a place for this job: start it, or end it where it must not start. */
 void sched_start(struct sched *s, struct mono now, struct held_job *h);
-/* How long before its due time Redis may hand out a plain job. */
+/* How long before its due time Redis may hand out a small job without gates. */
 unsigned sched_ahead_ms(const struct sched *s);
 /* Start the jobs that were claimed ahead and are due now. When the worker stops, release all jobs
  * that were claimed ahead. */

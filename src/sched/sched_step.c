@@ -124,7 +124,7 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
         h->job.payload_len = n;
         sched_start(s, now, h);
     }
-    s->retry_ms = 0;
+    s->again_ms = 0;
     sched_go_on(s, now);
 }
 
@@ -258,11 +258,11 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
             refuse_children(s, h, r->answer_texts[i]);
             continue;
         }
-        if (r->answers[i] == STORE_FAILED) {
+        if (r->answers[i] == STORE_UNWRITTEN) {
             log_err("event=result-refused job=%s queue=%s reason=\"%s\"", h->job.id, h->job.queue,
                     r->answer_texts[i]);
             held_move(&s->held, h, HELD_ENDED);
-            h->not_before = mono_add_ms(now, RETRY_MAX_MS);
+            h->not_before = mono_add_ms(now, AGAIN_MAX_MS);
             /* It still counts for the max_at_once of its queue until Redis takes the result: a
              * queue must not pile up results that nobody takes. */
             if (!h->is_unwritten)
@@ -387,7 +387,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     take_cancels(s, r);
     sched_solo_told(s, now, out, r->solo_due);
     if (!is_fetching(s))
-        s->retry_ms = 0;
+        s->again_ms = 0;
     sched_go_on(s, now);
 }
 

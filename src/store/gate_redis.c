@@ -33,7 +33,7 @@ static void on_entered(void *arg, const struct reply *r)
     if (is_bad(g, r, 1))
         return;
     if (reply_is(first, "dead"))
-        out.status = STORE_DEAD;
+        out.status = STORE_GIVEN_UP;
     else if (reply_kind(first) != REPLY_INT)
         out.status = STORE_UNKNOWN;
     out.is_granted = reply_kind(first) == REPLY_INT && reply_int(first) == 1;

@@ -19,9 +19,9 @@
 /* How the store sees this worker. */
 enum store_status {
     STORE_OK,
-    STORE_DEAD,    /* others gave it up: they take its jobs back */
-    STORE_UNKNOWN, /* Redis forgot it (data loss): register anew, adopt */
-    STORE_LINK,    /* the call has an older link number: reconcile first */
+    STORE_GIVEN_UP, /* others gave it up: they take its jobs back */
+    STORE_UNKNOWN,  /* Redis forgot it (data loss): register anew, adopt */
+    STORE_LINK,     /* the call has an older link number: reconcile first */
 };
 
 /* RESULT: done, and the output is the payload of the next job of its chain. */
@@ -68,7 +68,7 @@ struct store_step {
 
 /* NOT_HELD: not held under this start number, nothing was changed. FAILED: send it again. REFUSED:
  * one of its children cannot be added, nothing was changed: the attempt has failed. */
-enum store_answer { STORE_APPLIED, STORE_NOT_HELD, STORE_FAILED, STORE_REFUSED };
+enum store_answer { STORE_APPLIED, STORE_NOT_HELD, STORE_UNWRITTEN, STORE_REFUSED };
 
 struct store_claim {
     const char *id, *queue;
@@ -91,7 +91,7 @@ struct store_step_reply {
     int64_t now_us; /* Redis TIME in the call */
     enum store_status status;
     const enum store_answer *answers; /* one per result sent; NULL unless status is OK */
-    const char *const *answer_texts;  /* for STORE_FAILED and STORE_REFUSED */
+    const char *const *answer_texts;  /* for STORE_UNWRITTEN and STORE_REFUSED */
     const struct store_claim *claims;
     size_t nclaims;
     const char *const *cancels; /* ids of jobs that this worker runs and should end */
@@ -186,6 +186,6 @@ struct gate_beats_reply {
     size_t n;
 };
 
-enum store_reap { STORE_REAP_MORE, STORE_REAP_CLEAR, STORE_REAP_ALIVE, STORE_REAP_REFUSED };
+enum store_reap { STORE_REAP_MORE, STORE_REAP_DONE, STORE_REAP_ALIVE, STORE_REAP_REFUSED };
 
 #endif

@@ -94,7 +94,7 @@ enum store_status store_redis_status(const struct reply *r)
     if (reply_is(r, "ok"))
         return STORE_OK;
     if (reply_is(r, "dead"))
-        return STORE_DEAD;
+        return STORE_GIVEN_UP;
     return reply_is(r, "link") ? STORE_LINK : STORE_UNKNOWN;
 }
 
@@ -342,7 +342,7 @@ static void on_reaped(void *arg, const struct reply *r)
     if (reply_is(word, "more"))
         status = STORE_REAP_MORE;
     else if (reply_is(word, "clear"))
-        status = STORE_REAP_CLEAR;
+        status = STORE_REAP_DONE;
     else if (reply_is(word, "alive"))
         status = STORE_REAP_ALIVE;
     s->events.reaped(s->events.arg, status, reply_int(reply_at(r, 1)));

@@ -31,7 +31,7 @@ static enum store_answer answer_of(const struct reply *r)
         return STORE_APPLIED;
     if (strncmp(reply_str(r), REFUSED, strlen(REFUSED)) == 0)
         return STORE_REFUSED;
-    return reply_is(r, "settled") ? STORE_NOT_HELD : STORE_FAILED;
+    return reply_is(r, "settled") ? STORE_NOT_HELD : STORE_UNWRITTEN;
 }
 
 /* What it says, without its first word. */

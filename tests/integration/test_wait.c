@@ -74,7 +74,7 @@ static bool is_awaited(void *id)
     return is;
 }
 
-static bool is_forgotten(void *id)
+static bool has_no_record(void *id)
 {
     return run("show", id) == 66;
 }
@@ -114,7 +114,7 @@ static void test_not_kept(void **state)
 
     (void)state;
     add(id, "work", "0", NULL, NULL);
-    assert_true(test_until(is_forgotten, id, LONG_MS));
+    assert_true(test_until(has_no_record, id, LONG_MS));
     assert_int_equal(run("wait", id), 66);
     assert_says(&err, "has ended and its outcome was not kept, or it was never here");
     assert_says(&err, "--keep D");

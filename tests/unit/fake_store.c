@@ -333,7 +333,7 @@ static enum store_status status_of(const struct fake *f, const struct fake_call 
     if (f->worker == 0 || c->epoch != f->worker)
         return STORE_UNKNOWN;
     if (f->is_written_off)
-        return STORE_DEAD;
+        return STORE_GIVEN_UP;
     return (c->kind == STEP || c->kind == RECONCILE) && c->link != f->worker_link ? STORE_LINK
                                                                                   : STORE_OK;
 }
@@ -354,7 +354,7 @@ static void do_register(struct fake *f, struct fake_call *c)
         c->results[i].answer = STORE_NOT_HELD; /* gone */
         if (j == NULL || j->state == DONE || j->state == DEAD)
             continue;
-        c->results[i].answer = STORE_FAILED; /* taken */
+        c->results[i].answer = STORE_UNWRITTEN; /* taken */
         if (j->state == WAITS ? j->start == start || j->start + 1 == start : j->start == start) {
             j->state = HELD;
             j->start = start;
@@ -411,7 +411,7 @@ static void settle(struct fake *f, struct fake_result *r)
     r->answer = STORE_NOT_HELD;
     if (j == NULL || !is_ours(f, j) || j->start != r->start)
         return;
-    r->answer = f->fails_results                               ? STORE_FAILED
+    r->answer = f->fails_results                               ? STORE_UNWRITTEN
                 : f->refuses_children && r->verb == STORE_DONE ? STORE_REFUSED
                                                                : STORE_APPLIED;
     if (r->answer != STORE_APPLIED || r->verb == STORE_PROGRESS)
@@ -577,9 +577,9 @@ static void tell_registered(struct fake *f, const struct fake_call *c)
                                      .npeers = f->npeers};
 
     for (size_t i = 0; i < c->nresults; i++)
-        adopted[i] = c->results[i].answer == STORE_APPLIED  ? STORE_ADOPTED
-                     : c->results[i].answer == STORE_FAILED ? STORE_TAKEN
-                                                            : STORE_GONE;
+        adopted[i] = c->results[i].answer == STORE_APPLIED     ? STORE_ADOPTED
+                     : c->results[i].answer == STORE_UNWRITTEN ? STORE_TAKEN
+                                                               : STORE_GONE;
     sched_on_registered(f->s, fake_now(f), &r);
     free(adopted);
 }
@@ -920,7 +920,7 @@ static struct fake *new_with(unsigned places, const char *queues, int64_t ahead_
     f->places = places;
     f->latency_us = 400;
     f->run_ms = -1;
-    f->reap = STORE_REAP_CLEAR;
+    f->reap = STORE_REAP_DONE;
     f->runs = mem_new(places * sizeof(*f->runs));
     f->last_epoch = 5000;
     f->s = sched_new(&conf, &ops, f);

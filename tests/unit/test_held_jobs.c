@@ -200,7 +200,7 @@ static void test_names(void **state)
     add(&l, 2, 12);
     end(&l, add(&l, 3, 13), STORE_DONE);
     lose(&l, add(&l, 4, 14));
-    add(&l, 5, 15)->is_forgotten = true;
+    add(&l, 5, 15)->has_no_record = true;
     assert_int_equal(held_names(&l, &names), 3);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(names[i].start, 13 - (int64_t)i);

@@ -137,7 +137,7 @@ static void test_it_reaps_a_dead_holder_at_once(void **state)
         entered(false);
         if (reaped) {
             keeper_on_cleared(keeper, now, PEER, true);
-            keeper_on_reaped(keeper, now, STORE_REAP_CLEAR, 0);
+            keeper_on_reaped(keeper, now, STORE_REAP_DONE, 0);
             entered(true);
             out("PNS");
             continue;
@@ -281,7 +281,7 @@ static void test_who_was_given_up_ends_at_once(void **state)
     (void)state;
     come_in(false, 0);
     until_out();
-    beaten(STORE_DEAD);
+    beaten(STORE_GIVEN_UP);
     out("Ek");
     keeper_on_end(keeper, now, KEEPER_ENDED);
     out("k!");
@@ -339,7 +339,7 @@ static void test_a_semaphore_may_be_kept(void **state)
     keeper_on_timer(keeper, now);
     out("");
     keeper_link_up(keeper, now);
-    beaten(STORE_DEAD);
+    beaten(STORE_GIVEN_UP);
     registered();
     entered(false);
     out("ERN");

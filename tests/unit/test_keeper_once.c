@@ -169,7 +169,7 @@ static void test_it_watches_a_silent_holder(void **state)
     out("L");
     heard(60000);
     out("P");
-    keeper_on_reaped(keeper, now, STORE_REAP_CLEAR, 0);
+    keeper_on_reaped(keeper, now, STORE_REAP_DONE, 0);
     out("N");
     entered(true);
     out("A");

@@ -85,7 +85,7 @@ static void test_predecessor_is_reaped_at_once(void **state)
     assert_int_equal(fake_last(f, REAP)->victim, 71);
     assert_string_equal(fake_last(f, REAP)->text, "dead");
     assert_true(f->count[REAP] >= 2);
-    f->reap = STORE_REAP_CLEAR;
+    f->reap = STORE_REAP_DONE;
     fake_run(f, 2);
     f->npeers = 1;
     assert_int_equal(f->count[BEAT], 0);
@@ -735,7 +735,7 @@ static void test_stop_without_redis(void **state)
 /* A beat was under way when the stop gave up. Its late answer changes nothing, whatever it says. */
 static void test_gone_stays_gone(void **state)
 {
-    static const enum store_status statuses[] = {STORE_DEAD, STORE_UNKNOWN, STORE_OK};
+    static const enum store_status statuses[] = {STORE_GIVEN_UP, STORE_UNKNOWN, STORE_OK};
 
     (void)state;
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {

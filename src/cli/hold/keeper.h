@@ -23,14 +23,14 @@
 #include "store/store.h"
 
 #define KEEPER_BEAT_MS 5000
-#define KEEPER_TERM_MS 12000    /* so long without an acknowledged beat: the command gets TERM */
-#define KEEPER_KILL_MS 15000    /* and KILL; the guard kills then, too */
-#define KEEPER_STALE_MS 15000   /* a worker without a beat for so long may be gone: go on asking */
-#define KEEPER_LOOK_MS 40000    /* for so long, even if the time of -w is up */
-#define KEEPER_REAP_MS 1000     /* so long for a holder that is known to be gone, also with -n */
-#define KEEPER_AWAY_MS 30000    /* after waiting so long without a link, give up */
-#define KEEPER_LEAVE_MS 5000    /* limit for telling Redis that the command has ended */
-#define KEEPER_TTL_KILL_MS 5000 /* from TERM to KILL after --ttl */
+#define KEEPER_TERM_MS 12000     /* so long without an acknowledged beat: the command gets TERM */
+#define KEEPER_KILL_MS 15000     /* and KILL; the guard kills then, too */
+#define KEEPER_STALE_MS 15000    /* a worker without a beat for so long may be gone: go on asking */
+#define KEEPER_PATIENCE_MS 40000 /* for so long, even if the time of -w is up */
+#define KEEPER_REAP_MS 1000      /* so long for a holder that is known to be gone, also with -n */
+#define KEEPER_AWAY_MS 30000     /* after waiting so long without a link, give up */
+#define KEEPER_LEAVE_MS 5000     /* limit for telling Redis that the command has ended */
+#define KEEPER_TTL_KILL_MS 5000  /* from TERM to KILL after --ttl */
 #define KEEPER_OVERRUN_TEXT "--ttl is over: the command gets TERM, and KILL after 5 s more"
 
 enum keeper_end {

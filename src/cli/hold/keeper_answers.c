@@ -46,7 +46,7 @@ void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_r
     if (!take(k, CALL_BEAT))
         return;
     if (r->status != STORE_OK) {
-        keeper_forgotten(k, r->status == STORE_DEAD);
+        keeper_forgotten(k, r->status == STORE_GIVEN_UP);
     } else {
         k->acked = k->sent;
         k->beat_at = mono_add_ms(k->sent, KEEPER_BEAT_MS);
@@ -78,7 +78,7 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
     if (!take(k, CALL_ENTER))
         return;
     if (r->status != STORE_OK) {
-        keeper_forgotten(k, r->status == STORE_DEAD);
+        keeper_forgotten(k, r->status == STORE_GIVEN_UP);
     } else if (k->stage == INSIDE && k->is_regaining) {
         regain(k, r->is_granted);
     } else if (k->stage == OUTSIDE && r->is_granted) {
@@ -144,7 +144,7 @@ void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_
         keeper_leave(k, now, KEEPER_BUSY);
     } else if (k->stage == OUTSIDE && !k->is_patient) {
         k->is_patient = k->wants_permit = true;
-        k->give_up_at = mono_add_ms(now, KEEPER_LOOK_MS);
+        k->give_up_at = mono_add_ms(now, KEEPER_PATIENCE_MS);
     }
     keeper_on_timer(k, now);
 }

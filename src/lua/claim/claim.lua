@@ -1,7 +1,7 @@
 -- Claiming: which jobs of which queues a step gives to its worker (step.lua has the order of them).
 --
 -- ctx, what one step knows: now_us, now_ms, until_ms (jobs without gates may be claimed so early),
--- epoch (a number), epoch_text, held (jobs that the worker runs), max (claims in all), claimed (so
+-- epoch (a number), epoch_text, held (HELD of the step), max (claims in all), claimed (so
 -- far), bytes (of records that may still be read), peek (of raw members that are read for their
 -- scores), parked (so far), groups (the reply, filled by start.lua), classes (header.lua),
 -- solo_due, book (gate.lua), is_more (the step stopped at a bound: more jobs may be due). Of the

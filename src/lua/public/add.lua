@@ -1,7 +1,7 @@
 -- later_add R QUEUE [name value]... PAYLOAD -> [id, status, due_ms]
 --
 -- Options (names in any case): in D | at T; priority 0-9 (0 first; default 5); key KEY; attempts N;
--- timeout D; expire D (dead if not started within D of its due time); keep D (how long the outcome
+-- timeout D; expire D (dead if not claimed within D of its due time); keep D (how long the outcome
 -- of a done or cancelled job stays); token T (the same token within 24 h answers `repeated` with
 -- the first id); trace TRACEPARENT; lock NAME, sem NAME, rate NAME: gates besides those of the
 -- queue ({key} in NAME is the job's key); unique KEY; unique_mode drop|replace|move (drop);

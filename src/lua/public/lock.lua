@@ -10,7 +10,7 @@
 -- granted: 1 | 0. fence: rises from holder to holder, whatever happened to the lock in between. A
 -- holder that asks for its lock again holds it once more (depth) and must unlock as often; each
 -- call prolongs the lease.
--- wait: with granted 0 the caller waits for so long. When its turn comes the permit is reserved for
+-- wait: with granted 0 the caller waits for so long. When its turn comes the permit is kept for
 -- it for five seconds; asking again takes it. ahead: how many waiters are before it (0 without
 -- wait).
 -- holder: what has the lock (=OWNER, a job's id, @EPOCH of a program); '' for semaphores.
@@ -19,7 +19,7 @@
 -- nobody; no holder changes. token: for an unlock whose reply was lost; the same token again counts
 -- once while the lock is kept. After the last unlock a repetition answers not-held.
 -- later_renew: ELATER_LOST when the lease is over and another may hold the permit, or when a
--- reserved lock was not taken yet.
+-- kept lock was not taken yet.
 -- Errors: ELATER_ARGS GATE OPTION TIME LIMIT LOST TYPE. Cost: O(log n); giving back O(those it lets
 -- in).
 

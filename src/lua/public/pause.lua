@@ -1,7 +1,7 @@
 -- later_pause R QUEUE [by WHO] [reason TEXT] [for D] -> 'paused'
 --
--- No worker starts a job of this queue until later_resume, or for D. Running jobs go on. Pausing
--- again replaces who, reason and time. A queue need not exist yet.
+-- No job of this queue is claimed until later_resume, or for D. Claimed jobs go on. Pausing again
+-- replaces who, reason and time. A queue need not exist yet.
 -- Errors: ELATER_ARGS QUEUE OPTION TIME TYPE FULL. Cost: O(1).
 
 -- Read [by WHO] [reason TEXT] [for D] behind args[1]. -> a value as in R:paused

@@ -6,7 +6,7 @@
 -- has no lease: it lives with the worker, and a reap of the worker frees it. A worker holds or
 -- waits for one gate.
 -- GATE: lock:NAME or sem:NAME. wait: wait until its turn comes (R:wake then says @EPOCH;
--- the permit is reserved for five seconds, and asking again takes it). status: dead | unknown.
+-- the permit is kept for five seconds, and asking again takes it). status: dead | unknown.
 -- later_v1_exit frees the permit, or ends the wait.
 -- Errors: ELATER_ARGS GATE LIMIT TYPE. Cost: as later_lock.
 

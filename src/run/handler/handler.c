@@ -75,13 +75,13 @@ static bool is_leftover(const char *name)
 }
 
 /* A folder, or a file that is not meant to be run (a README). A dangling symlink is neither.
- * *is_forgotten: it is a program that nobody may execute. */
-static bool is_no_program(const char *path, bool *is_forgotten)
+ * *has_no_record: it is a program that nobody may execute. */
+static bool is_no_program(const char *path, bool *has_no_record)
 {
     struct stat st;
     bool is_none = stat(path, &st) == 0 && (S_ISDIR(st.st_mode) || (st.st_mode & 0111) == 0);
 
-    *is_forgotten = is_none && S_ISREG(st.st_mode) && program_has_magic(path);
+    *has_no_record = is_none && S_ISREG(st.st_mode) && program_has_magic(path);
     return is_none;
 }
 
@@ -129,14 +129,14 @@ static void scan_entry(struct scan *s, const char *name)
     const char *dot = strrchr(name, '.');
     size_t n = dot != NULL ? (size_t)(dot - name) : strlen(name);
     struct handler_file *file;
-    bool is_forgotten;
+    bool has_no_record;
     char *path;
 
     if (is_leftover(name))
         return;
     path = mem_printf("%s/%s", s->dir, name);
-    if (is_no_program(path, &is_forgotten)) {
-        if (is_forgotten && text_is_queue_name(name, n))
+    if (is_no_program(path, &has_no_record)) {
+        if (has_no_record && text_is_queue_name(name, n))
             refuse_forgotten(s, name, path);
         free(path);
         return;

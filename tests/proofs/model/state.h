@@ -137,7 +137,7 @@ struct slot {
     uint8_t state;
     uint8_t start, attempt;
     uint8_t verb;
-    uint8_t is_killed, is_forgotten, is_solo;
+    uint8_t is_killed, has_no_record, is_solo;
 };
 
 struct worker {

@@ -99,7 +99,7 @@ void worker_die(struct worker *w)
 static void name_held(const struct conf *c, const struct worker *w, struct call *call)
 {
     for (unsigned j = 0; j < c->jobs; j++) {
-        if (w->slots[j].state != NONE && !w->slots[j].is_forgotten) {
+        if (w->slots[j].state != NONE && !w->slots[j].has_no_record) {
             call->start[j] = w->slots[j].start;
             call->attempt[j] = w->slots[j].attempt;
         }
@@ -305,10 +305,10 @@ static void take_registration(const struct conf *c, struct state *s, unsigned i,
     for (unsigned j = 0; w->epoch != 0 && j < c->jobs; j++) {
         struct slot *slot = &w->slots[j];
 
-        if (slot->state == NONE || slot->is_forgotten)
+        if (slot->state == NONE || slot->has_no_record)
             continue;
         if (a->word[j] == GONE && a->is_rewound)
-            slot->is_forgotten = 1;
+            slot->has_no_record = 1;
         else if (a->word[j] != KEPT)
             lose(w, j);
     }
@@ -329,7 +329,7 @@ static void take_beat(const struct conf *c, struct worker *w, const struct answe
         return;
     w->link = a->link;
     for (unsigned j = 0; j < c->jobs; j++)
-        mine += w->slots[j].state != NONE && !w->slots[j].is_forgotten;
+        mine += w->slots[j].state != NONE && !w->slots[j].has_no_record;
     if (w->state == BEATING || mine != a->count)
         send_reconcile(c, w);
 }
