@@ -223,7 +223,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places)
     step.nrooms = out->nrooms;
     /* Count claims already requested as held, so that Redis does not send a job that must run
      * alone. */
-    step.held = (unsigned)s->held.unended + promised(s);
+    step.unended = (unsigned)s->held.unended + promised(s);
     step.ahead_ms = sched_ahead_ms(s);
     out->max = step.max;
     s->step_wanted = s->is_hurried = false;

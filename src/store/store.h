@@ -57,8 +57,8 @@ struct store_room {
 struct store_step {
     int64_t epoch;
     int64_t link;
-    unsigned held; /* jobs that have not ended, those that steps under way may bring included */
-    unsigned max;  /* most claims */
+    unsigned unended; /* jobs that have not ended, those that steps under way may bring included */
+    unsigned max;     /* most claims */
     const struct store_result *results;
     size_t nresults;
     const struct store_room *rooms;

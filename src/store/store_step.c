@@ -323,7 +323,7 @@ int store_step(struct store_redis *s, const struct store_step *step)
 
     fcall_int(&a, step->epoch);
     fcall_int(&a, step->link);
-    fcall_int(&a, step->held);
+    fcall_int(&a, step->unended);
     fcall_int(&a, step->max);
     fcall_int(&a, (int64_t)sent->others);
     for (size_t i = 0; i < step->nresults; i++) {

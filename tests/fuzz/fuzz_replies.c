@@ -90,7 +90,7 @@ static int op_reconcile(void *ctx, int64_t epoch, int64_t link, int64_t seen,
 static int op_step(void *ctx, const struct store_step *step)
 {
     (void)ctx;
-    FUZZ_MUST(step->held + step->max <= PLACES + PREFETCH_MAX);
+    FUZZ_MUST(step->unended + step->max <= PLACES + PREFETCH_MAX);
     FUZZ_MUST(step->max <= SCHED_STEP_JOBS && step->nresults <= SCHED_STEP_JOBS);
     return store_step(w.store, step);
 }

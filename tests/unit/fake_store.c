@@ -123,7 +123,7 @@ static int op_step(void *ctx, const struct store_step *step)
     if (((struct fake *)ctx)->most_steps <= under_way)
         ((struct fake *)ctx)->most_steps = under_way + 1;
     c->link = step->link;
-    c->held = step->held;
+    c->held = step->unended;
     c->max = step->max;
     c->ahead_ms = step->ahead_ms;
     c->nresults = step->nresults;

@@ -5,8 +5,9 @@
 -- queues at once, with commas between them), parent ID and reason TEXT (as later_show has them),
 -- callback NAME,TOTAL,DONE,DEAD,CANCELLED, schedule NAME, occurrence MS, day (as in its calendar).
 -- 1 to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key goes alone; a job
--- with a larger payload may go alone. status: of one job that of later_add, of more `added`. With the token import:ID also `repeated`, when the job ID is
--- waiting, parked or running in QUEUE with this payload.
+-- with a larger payload may go alone. status: of one job that of later_add, of more `added`. With
+-- the token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with
+-- this payload.
 -- dead OUTCOME (as R:errors has it; goes alone): the job is dead, not waiting. It takes no unique
 -- key, is not counted as one that died, and makes no room for itself. tries "STARTS ATTEMPTS
 -- CRASHES" goes with it. With the token import:ID also `repeated`, when the job ID is dead.
