@@ -338,7 +338,7 @@ static void on_signal(void *arg, int sig)
         break;
     case SIGQUIT:
         notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
-        runner_finish(d->runner);
+        runner_start_no_more(d->runner);
         schedules_stop(d->schedules);
         sched_stop(d->sched, mono_now());
         sched_stop(d->sched, mono_now());
@@ -346,7 +346,7 @@ static void on_signal(void *arg, int sig)
     case SIGTERM:
     case SIGINT:
         notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
-        runner_finish(d->runner);
+        runner_start_no_more(d->runner);
         schedules_stop(d->schedules);
         sched_stop(d->sched, mono_now());
         break;
@@ -434,7 +434,8 @@ static int build(struct daemon *d, struct err *err)
         return -1;
     runner_set_guard(d->runner, d->guard);
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
-    d->remains = remains_new(d->loop, d->link, d->conf->namespace, &d->me, daemon_on_cleared, d);
+    d->remains =
+        remains_new(d->loop, d->link, d->conf->namespace, &d->me, daemon_on_remains_ended, d);
     if (d->remains == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     d->stray_keys = stray_keys_new(d->loop, d->link, d->store, d->conf->namespace);

@@ -78,13 +78,13 @@ struct daemon {
 /* The effects of the scheduler; its ctx is the struct daemon. */
 extern const struct sched_ops daemon_ops;
 
-/* The handlers of events: most go to the scheduler. arg is the struct daemon. */
+/* What is called on events: most go to the scheduler. arg is the struct daemon. */
 struct link_events daemon_link_events(struct daemon *d);
 struct store_events daemon_store_events(struct daemon *d);
 struct runner_events daemon_runner_events(struct daemon *d);
 /* As loop_timer_f and remains_f. */
 void daemon_on_alarm(void *daemon);
-void daemon_on_cleared(void *daemon, int64_t victim, bool is_clear);
+void daemon_on_remains_ended(void *daemon, int64_t victim, bool is_clear);
 /* Write the queues of which fewer jobs may run at once than there are places: "mail=4,web=2". */
 void daemon_tell_max_at_once(const struct daemon *d, struct buf *out);
 /* Have Redis tidied; now and then this also reports how the worker is. As the scheduler's tidy. */

@@ -83,7 +83,7 @@ static bool is_predecessor(const struct daemon *d, int64_t epoch)
     return d->state_folder != NULL && epoch == state_folder_predecessor(d->state_folder);
 }
 
-static int op_clear(void *ctx, int64_t victim)
+static int op_end_remains(void *ctx, int64_t victim)
 {
     struct daemon *d = ctx;
 
@@ -209,7 +209,7 @@ const struct sched_ops daemon_ops = {
     .step = op_step,
     .look = op_look,
     .fetch = op_fetch,
-    .clear = op_clear,
+    .end_remains = op_end_remains,
     .reap = op_reap,
     .tidy = op_tidy,
     .leave = op_leave,
@@ -285,9 +285,9 @@ static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
     sched_on_fetched(((struct daemon *)arg)->sched, mono_now(), id, payload, n);
 }
 
-void daemon_on_cleared(void *arg, int64_t victim, bool is_clear)
+void daemon_on_remains_ended(void *arg, int64_t victim, bool is_clear)
 {
-    sched_on_cleared(((struct daemon *)arg)->sched, mono_now(), victim, is_clear);
+    sched_on_remains_ended(((struct daemon *)arg)->sched, mono_now(), victim, is_clear);
 }
 
 static void on_reaped(void *arg, enum store_reap status, int64_t moved)

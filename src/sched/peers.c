@@ -168,7 +168,7 @@ void peers_beat(struct peers *p, struct mono now, const struct store_peer *list,
     silence_beat(p->watch, now, list, n, on_silence, p);
 }
 
-bool peers_has_dead(const struct peers *p)
+bool peers_has_gone(const struct peers *p)
 {
     return p->nvictims > 0;
 }

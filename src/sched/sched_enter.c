@@ -200,7 +200,7 @@ bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status)
     case STORE_UNKNOWN:
         on_unknown(s, now);
         break;
-    case STORE_LINK: /* a delayed reconcile of ours came first: ask for the number again */
+    case STORE_OLD_LINK: /* a delayed reconcile of ours came first: ask for the number again */
         sched_no_calls_out(s);
         sched_move(s, BEATING);
         sched_send_beat(s, now);
@@ -216,11 +216,11 @@ static void send_clear(struct sched *s)
 {
     int64_t epoch = peers_to_clear(s->peers);
 
-    if (epoch != 0 && s->ops->clear(s->ctx, epoch) < 0)
+    if (epoch != 0 && s->ops->end_remains(s->ctx, epoch) < 0)
         peers_not_asked(s->peers, epoch);
 }
 
-void sched_on_cleared(struct sched *s, struct mono now, int64_t victim, bool is_clear)
+void sched_on_remains_ended(struct sched *s, struct mono now, int64_t victim, bool is_clear)
 {
     peers_cleared(s->peers, victim, is_clear);
     sched_go_on(s, now);

@@ -352,12 +352,12 @@ bool backends_can_run(struct backends *b, const struct served_queue *q)
     return at != NULL && (at->stream != NULL || at->plugin != NULL);
 }
 
-void backends_finish(struct backends *b)
+void backends_start_no_more(struct backends *b)
 {
     b->is_final = true;
     for (struct backend *at = b->first; at != NULL; at = at->next) {
         if (at->stream != NULL)
-            stream_finish(at->stream);
+            stream_start_no_more(at->stream);
     }
 }
 

@@ -34,7 +34,7 @@ void backends_free(struct backends *b); /* after gone, or before backends_set; N
  * runs at once. */
 void backends_set(struct backends *b, const struct served_queues *served, unsigned places);
 /* The daemon stops: start no more processes. From now on backends_set changes nothing. */
-void backends_finish(struct backends *b);
+void backends_start_no_more(struct backends *b);
 /* Can a job of this queue run now? Not if its plug-in could not be loaded. */
 bool backends_can_run(struct backends *b, const struct served_queue *q);
 /* How many jobs of the queue may run here at once: its `concurrency`, or less if its processes take

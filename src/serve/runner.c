@@ -395,9 +395,9 @@ void runner_kill(struct runner *r, const char *id, bool at_once)
     }
 }
 
-void runner_finish(struct runner *r)
+void runner_start_no_more(struct runner *r)
 {
-    backends_finish(r->backends);
+    backends_start_no_more(r->backends);
 }
 
 void runner_end(struct runner *r)

@@ -63,7 +63,7 @@ bool runner_is_well(struct runner *r, struct mono now, char *why, size_t size);
 /* End the run of this job, if there is one: TERM, and KILL after the grace; at_once: KILL. */
 void runner_kill(struct runner *r, const char *id, bool at_once);
 /* The daemon stops: jobs run on, but no stream process is started any more. */
-void runner_finish(struct runner *r);
+void runner_start_no_more(struct runner *r);
 /* Kill all jobs and stream processes. While no job runs, stream processes get two seconds to end by
  * themselves. idle is called when all have ended (at once if there are none). No other event
  * follows. */

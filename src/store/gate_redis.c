@@ -80,7 +80,7 @@ static void on_beats(void *arg, const struct reply *r)
                     &(struct gate_beats_reply){reply_int(reply_at(r, 0)), beats_ms, n});
 }
 
-int gate_beats(struct gate_redis *g)
+int gate_ask_beats(struct gate_redis *g)
 {
     const char *argv[] = {"FCALL", "later_v1_health", "1", g->root, "0"};
 

@@ -35,7 +35,7 @@ int gate_enter(struct gate_redis *g, int64_t epoch, bool is_waiting);
 /* Ask for the definition of the semaphore. */
 int gate_ask_limit(struct gate_redis *g);
 /* Ask when the last beat of each worker came, by the clock of Redis. Good for an estimate only. */
-int gate_beats(struct gate_redis *g);
+int gate_ask_beats(struct gate_redis *g);
 
 /*
  * "Done" is kept in Redis as the lease of a lock of this name (given without lock:), whose owner is

@@ -21,7 +21,7 @@ enum store_status {
     STORE_OK,
     STORE_GIVEN_UP, /* others gave it up: they take its jobs back */
     STORE_UNKNOWN,  /* Redis forgot it (data loss): register anew, adopt */
-    STORE_LINK,     /* the call has an older link number: reconcile first */
+    STORE_OLD_LINK, /* the call has an older link number: reconcile first */
 };
 
 /* RESULT: done, and the output is the payload of the next job of its chain. */

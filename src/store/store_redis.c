@@ -95,7 +95,7 @@ enum store_status store_redis_status(const struct reply *r)
         return STORE_OK;
     if (reply_is(r, "dead"))
         return STORE_GIVEN_UP;
-    return reply_is(r, "link") ? STORE_LINK : STORE_UNKNOWN;
+    return reply_is(r, "link") ? STORE_OLD_LINK : STORE_UNKNOWN;
 }
 
 int64_t store_redis_time(const struct reply *r)

@@ -336,7 +336,7 @@ static void clear(void)
 
     w.victim = 0;
     if (victim != 0)
-        sched_on_cleared(w.sched, w.now, victim, w.random++ % 2 > 0);
+        sched_on_remains_ended(w.sched, w.now, victim, w.random++ % 2 > 0);
 }
 
 static void pass(int64_t ms)

@@ -334,7 +334,7 @@ static enum store_status status_of(const struct fake *f, const struct fake_call 
         return STORE_UNKNOWN;
     if (f->is_written_off)
         return STORE_GIVEN_UP;
-    return (c->kind == STEP || c->kind == RECONCILE) && c->link != f->worker_link ? STORE_LINK
+    return (c->kind == STEP || c->kind == RECONCILE) && c->link != f->worker_link ? STORE_OLD_LINK
                                                                                   : STORE_OK;
 }
 
@@ -740,7 +740,7 @@ static bool has_cleared(struct fake *f)
     if (victim == 0 || f->clears_late)
         return false;
     f->clearing = 0;
-    sched_on_cleared(f->s, fake_now(f), victim, true);
+    sched_on_remains_ended(f->s, fake_now(f), victim, true);
     return true;
 }
 

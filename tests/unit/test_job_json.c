@@ -12,7 +12,7 @@
 #include "cli/bulk/job_json.h"
 
 /* The words of a line, each followed by |. A + in front: the job needs a call of its own. */
-static const char *words_how(const char *line, const struct record_how *how)
+static const char *words_how(const char *line, const struct import_how *how)
 {
     static char text[1024];
     struct call_args w = {.n = 0};
@@ -37,7 +37,7 @@ static const char *words_how(const char *line, const struct record_how *how)
 
 static const char *words_of(const char *line, bool is_once)
 {
-    return words_how(line, &(struct record_how){.is_once = is_once});
+    return words_how(line, &(struct import_how){.is_once = is_once});
 }
 
 static void test_lines(void **state)
@@ -80,7 +80,7 @@ static void test_once(void **state)
 /* The line of a dead job as an export wrote it, and as people write it. */
 static void test_dead(void **state)
 {
-    static const struct record_how how = {.keeps_dead = true};
+    static const struct import_how how = {.keeps_dead = true};
 
     (void)state;
     assert_string_equal(

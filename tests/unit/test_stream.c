@@ -407,7 +407,7 @@ static void test_none_is_started_at_the_end(void **state)
     (void)make(2);
     ready(0, 1);
     answer(0);
-    stream_finish(stream);
+    stream_start_no_more(stream);
     go(0);
     assert_int_equal(nprocs, 2);
     stream_close(stream);

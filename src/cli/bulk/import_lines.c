@@ -20,7 +20,7 @@ static const char *const others[] = {"repeated", "dropped", "replaced", "moved"}
 #define CALL_WORDS 1000 /* a client's call takes 1,100 at most; a line has about forty */
 
 struct import {
-    struct record_how how;
+    struct import_how how;
     struct call_args words;
     size_t ready; /* words of the next call; those after them are of a line that did not fit */
     uint64_t other[OTHERS];
@@ -140,7 +140,7 @@ static void tell(struct adds *a, const struct import *im)
         out_printf("\n");
 }
 
-int import_lines(struct cli *cli, const char *path, const struct record_how *how, struct err *err)
+int import_lines(struct cli *cli, const char *path, const struct import_how *how, struct err *err)
 {
     static const struct adds_face face = {"later_v1_import", CALL_LINES, take,      send,
                                           is_good,           too_long,   name_error};

@@ -6,6 +6,6 @@
 #include "cli/cli.h"
 
 /* Prints what became of the lines, and returns as add_from does. */
-int import_lines(struct cli *cli, const char *path, const struct record_how *how, struct err *err);
+int import_lines(struct cli *cli, const char *path, const struct import_how *how, struct err *err);
 
 #endif

@@ -403,7 +403,7 @@ static bool is_dead(const json_t *line)
     return state != NULL && strcmp(state, "dead") == 0;
 }
 
-static int read_object(json_t *line, const struct record_how *how, struct reading *r,
+static int read_object(json_t *line, const struct import_how *how, struct reading *r,
                        struct err *err)
 {
     struct buf *bytes = &r->words->bytes;
@@ -430,7 +430,7 @@ static int read_object(json_t *line, const struct record_how *how, struct readin
                      strcmp(r->payload, "payload") != 0, err);
 }
 
-int job_from_json(const char *text, size_t n, const struct record_how *how, struct call_args *words,
+int job_from_json(const char *text, size_t n, const struct import_how *how, struct call_args *words,
                   bool *is_alone, struct err *err)
 {
     struct reading r = {.words = words};

@@ -18,7 +18,7 @@
  * or the score of a raw member is no time. */
 json_t *job_to_json(const struct reply *row, const char *queue, const char *state);
 
-struct record_how {
+struct import_how {
     bool is_once;    /* add a token made of its id, so that it is added only once */
     bool keeps_dead; /* a line of a dead job becomes a dead job, else a waiting one */
 };
@@ -28,7 +28,7 @@ struct record_how {
  * *is_alone: it must have a call of its own. 0, or -1 with code FORMAT; then the caller cuts the
  * words that were appended.
  */
-int job_from_json(const char *line, size_t n, const struct record_how *how, struct call_args *words,
+int job_from_json(const char *line, size_t n, const struct import_how *how, struct call_args *words,
                   bool *is_alone, struct err *err);
 
 #endif

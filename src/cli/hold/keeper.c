@@ -120,7 +120,7 @@ void keeper_on_end(struct keeper *k, struct mono now, enum keeper_command how)
     keeper_on_timer(k, now);
 }
 
-void keeper_forgotten(struct keeper *k, bool is_dead)
+void keeper_forgotten(struct keeper *k, bool is_given_up)
 {
     peers_trouble(k->peers);
     k->epoch = 0;
@@ -129,7 +129,7 @@ void keeper_forgotten(struct keeper *k, bool is_dead)
         k->stage = OUTSIDE;
     if (k->stage != INSIDE)
         return;
-    if (!k->is_kept && is_dead)
+    if (!k->is_kept && is_given_up)
         keeper_lose(k, "this program was given up, the permit may be another's: the command is "
                        "killed");
     else if (k->is_kept && !k->is_regaining)
@@ -204,9 +204,9 @@ static int send(struct keeper *k, enum call call)
     case CALL_ENTER:
         k->wants_permit = false;
         return k->ops->enter(k->ctx, k->epoch, is_waiting(k));
-    case CALL_BEATS:
+    case CALL_ASK_BEATS:
         k->wants_beats = false;
-        return k->ops->beats(k->ctx);
+        return k->ops->ask_beats(k->ctx);
     case CALL_REAP:
         victim = peers_victim(k->peers);
         return k->ops->reap(k->ctx, k->epoch, victim->epoch, victim->counter);
@@ -241,7 +241,7 @@ static enum call next_call(const struct keeper *k, struct mono now)
     if (k->wants_permit && (k->stage == OUTSIDE || k->is_regaining))
         return CALL_ENTER;
     if (k->wants_beats && k->stage == OUTSIDE)
-        return CALL_BEATS;
+        return CALL_ASK_BEATS;
     return peers_victim(k->peers) != NULL ? CALL_REAP : CALL_NONE;
 }
 
@@ -308,7 +308,7 @@ void keeper_give_up(struct keeper *k, struct mono now)
     k->give_up_at = MONO_NEVER;
     if (k->is_patient || !k->is_up || k->epoch == 0) {
         keeper_leave(k, now, KEEPER_BUSY);
-    } else if (keeper_is_hurried(k) && peers_has_dead(k->peers)) {
+    } else if (keeper_is_hurried(k) && peers_has_gone(k->peers)) {
         k->is_patient = k->wants_permit = true;
         k->give_up_at = mono_add_ms(now, KEEPER_REAP_MS);
     } else {

@@ -135,7 +135,7 @@ void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_
 {
     int64_t ms = unheard_ms(k, now, r);
 
-    if (!take(k, CALL_BEATS))
+    if (!take(k, CALL_ASK_BEATS))
         return;
     if (k->stage == OUTSIDE && ms < KEEPER_STALE_MS) {
         keeper_leave(k, now, KEEPER_BUSY);
@@ -232,7 +232,7 @@ void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, 
         peers_trouble(k->peers);
     if (call == CALL_BEAT)
         k->beat_at = k->retry_at;
-    else if (call == CALL_BEATS && k->stage == OUTSIDE)
+    else if (call == CALL_ASK_BEATS && k->stage == OUTSIDE)
         keeper_leave(k, now, KEEPER_BUSY);
     else if (call == CALL_ASK_DONE && k->stage == GRANTED)
         keeper_fail(k, now, class, text);

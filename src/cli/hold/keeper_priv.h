@@ -18,7 +18,7 @@ enum call {
     CALL_ASK_LIMIT,
     CALL_BEAT,
     CALL_ENTER,
-    CALL_BEATS,
+    CALL_ASK_BEATS,
     CALL_REAP,
     CALL_ASK_DONE,
     CALL_TELL_DONE,
@@ -72,6 +72,6 @@ bool keeper_is_hurried(const struct keeper *k);
  * that is known to be gone is reaped first; one that waits has done so. */
 void keeper_give_up(struct keeper *k, struct mono now);
 /* Redis does not know us any more, or gave us up. */
-void keeper_forgotten(struct keeper *k, bool is_dead);
+void keeper_forgotten(struct keeper *k, bool is_given_up);
 
 #endif

@@ -90,9 +90,9 @@ static int op_enter(void *ctx, int64_t epoch, bool is_waiting)
     return gate_enter(((struct lock *)ctx)->gate, epoch, is_waiting);
 }
 
-static int op_beats(void *ctx)
+static int op_ask_beats(void *ctx)
 {
-    return gate_beats(((struct lock *)ctx)->gate);
+    return gate_ask_beats(((struct lock *)ctx)->gate);
 }
 
 static int op_clear(void *ctx, int64_t victim)
@@ -271,7 +271,7 @@ static const struct keeper_ops ops = {
     .ask_limit = op_ask_limit,
     .beat = op_beat,
     .enter = op_enter,
-    .beats = op_beats,
+    .ask_beats = op_ask_beats,
     .clear = op_clear,
     .reap = op_reap,
     .ask_done = op_ask_done,

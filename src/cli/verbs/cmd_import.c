@@ -21,7 +21,7 @@ static int run_zset(struct cli *cli, struct err *err)
 static int run(struct cli *cli, struct err *err)
 {
     static const char *const of_zset[] = {"unit", "hash", "remove", NULL};
-    struct record_how how = {.is_once = cli_value(cli, "once") != NULL,
+    struct import_how how = {.is_once = cli_value(cli, "once") != NULL,
                              .keeps_dead = cli_value(cli, "keep-dead") != NULL};
 
     if (cli_value(cli, "zset") != NULL)

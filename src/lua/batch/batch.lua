@@ -98,7 +98,7 @@ function L.put_batch(R, batch)
 end
 
 -- Refuse a new batch where too many are open.
-function L.check_batch_room(R)
+function L.check_batch_count(R)
   if db('ZCARD', R .. ':batch:open') >= OPEN_MAX then
     L.fail('ELATER_FULL', 'there are ' .. L.int(OPEN_MAX) .. ' open batches already')
   end

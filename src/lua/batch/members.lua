@@ -17,7 +17,7 @@ end
 
 -- May n new jobs join the batch of this definition? size: how many members it has; inside: the
 -- batch of the job that adds them, nil: none does. Its name was checked.
-function L.check_room(name, text, size, n, inside)
+function L.check_batch_size(name, text, size, n, inside)
   local batch = L.known_batch(name, text) or L.fail_no_batch(name)
   if batch.cancelled_ms then
     L.fail('ELATER_BATCH', 'batch ' .. L.quote(name) .. ' is cancelled: nothing joins it any more')
@@ -31,7 +31,7 @@ end
 
 -- The same, for a call that writes through its draft.
 function L.check_join(R, name, n, inside)
-  L.check_room(name, db('HGET', R .. ':batches', name), db('ZCARD', members_key(R, name)), n,
+  L.check_batch_size(name, db('HGET', R .. ':batches', name), db('ZCARD', members_key(R, name)), n,
                inside)
 end
 

@@ -2,7 +2,7 @@
 -- of keys, traces and unique keys, which differ from job to job, is a class: it is read once for
 -- all jobs of the class.
 --
--- A class is what L.parse reads of such a header (false: it is no header); held: what its jobs hold
+-- A class is what L.parse reads of such a header (false: it is no header); hold: what its jobs hold
 -- in R:holds without gates and a unique key, false for nothing; and wants: what its gates are made
 -- of, a list of {text before the key, text behind it (nil: the gate has no key in
 -- it)}; nil until somebody asks, false where it takes more than that to know them.
@@ -77,10 +77,10 @@ end
 -- -> text for R:holds, or nil: see L.holding_started
 function L.hold_of(class, header, gates)
   if class and not gates and not class.u then
-    if class.held == nil then
-      class.held = L.holding_started(nil, class) or false
+    if class.hold == nil then
+      class.hold = L.holding_started(nil, class) or false
     end
-    return class.held or nil
+    return class.hold or nil
   end
   local own = {n = class and class.n, b = class and class.b, S = class and class.S}
   if class and class.u then

@@ -30,7 +30,7 @@
 -- What the files of the draft share, besides the functions at their ends:
 --   entries      key -> entry
 --   known_empty  key -> is nothing there in Redis? false: something may be
---   touched      the entries that have something to write
+--   unsaved      the entries that have something to write
 --   erasures     entries with fields to delete unread, some more than once
 --   gone         keys to delete unread -> small or large
 --   commands     writes past the cells, by L.write_together
@@ -50,7 +50,7 @@ draft.CHUNK = 2000          -- names in a command: Lua can pass some 8,000 value
 function L.begin()
   if draft.is_used then
     entries, known_empty = {}, {}
-    draft.entries, draft.known_empty, draft.touched, draft.erasures = entries, known_empty, {}, {}
+    draft.entries, draft.known_empty, draft.unsaved, draft.erasures = entries, known_empty, {}, {}
     draft.gone, draft.commands, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
     draft.moved, draft.caused = {}, {}
     L.begin_locks()

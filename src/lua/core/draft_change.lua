@@ -18,10 +18,10 @@ local function remember(t, name)
   end
 end
 
-local function touch(e)
-  if not e.is_touched then
-    e.is_touched = true
-    draft.touched[#draft.touched + 1] = e
+local function mark_unsaved(e)
+  if not e.is_unsaved then
+    e.is_unsaved = true
+    draft.unsaved[#draft.unsaved + 1] = e
   end
 end
 
@@ -49,7 +49,7 @@ local function put(e, name, value)
   if not e.is_listed[name] then
     e.is_listed[name] = true
     e.list[#e.list + 1] = name
-    touch(e)
+    mark_unsaved(e)
   end
 end
 
@@ -222,5 +222,5 @@ function L.unless_hindered(fn, ...)
   return ok, ok and why or nil
 end
 
-draft.remember, draft.touch, draft.put = remember, touch, put
+draft.remember, draft.mark_unsaved, draft.put = remember, mark_unsaved, put
 draft.replace, draft.remove = replace, remove

@@ -3,7 +3,7 @@
 local draft = L.draft
 local entry_of, read, cell, size_of = draft.entry_of, draft.read, draft.cell, draft.size_of
 local learn_all, is_plain, changed_cells = draft.learn_all, draft.is_plain, draft.changed_cells
-local remember, touch, put = draft.remember, draft.touch, draft.put
+local remember, mark_unsaved, put = draft.remember, draft.mark_unsaved, draft.put
 local replace, remove = draft.replace, draft.remove
 
 local COMMANDS = {}
@@ -272,7 +272,7 @@ function COMMANDS.PEXPIREAT(key, ms)
   local e = draft.entries[key]
   remember(e, 'expire')
   e.expire = ms
-  touch(e)
+  mark_unsaved(e)
 end
 
 function COMMANDS.PERSIST(key)

@@ -139,7 +139,7 @@ end
 -- -> three lists of writes: values to add or change, values to remove, fields to delete unread.
 local function plan()
   local adds, removals, finals, is_erased = {}, {}, {}, {}
-  for _, e in ipairs(draft.touched) do
+  for _, e in ipairs(draft.unsaved) do
     local set, unset = {}, {}
     for _, name in ipairs(e.list) do
       local value = e.cells[name]
@@ -252,7 +252,7 @@ end
 -- Do what follows the writes: expiries, keys that have a moment to live, counters, messages. A
 -- failure here does no harm.
 local function follow()
-  for _, e in ipairs(draft.touched) do
+  for _, e in ipairs(draft.unsaved) do
     if e.expire and e.kind ~= 'string' or e.expire and e.cells[''] == e.was[''] then
       redis.pcall('PEXPIREAT', e.key, L.int(e.expire))
     end
@@ -283,7 +283,7 @@ function L.commit()
   local adds, removals, finals = plan()
   need_rights(removals, finals)
   -- A key must not expire with an earlier lease once it has a holder without one.
-  for _, e in ipairs(draft.touched) do
+  for _, e in ipairs(draft.unsaved) do
     if e.expire == false then
       persist(e.key, done)
     end

@@ -80,7 +80,7 @@ end
 -- after `bytes` of them: it reads twice as many each time, but no more than would fit if each were
 -- as large as the largest so far. A larger one may still exceed `bytes`. until_ms: only scores up
 -- to it; nil: all.
-function L.read_members(key, rank, count, bytes, until_ms)
+function L.read_set(key, rank, count, bytes, until_ms)
   local rows, step, largest = {}, 1, 1
   while count > 0 and bytes > 0 do
     local n = math.min(count, step, math.max(math.floor(bytes / largest), 1))

@@ -3,7 +3,7 @@
 --   free_permits(book, g)  -> how many jobs may pass now
 --   opens(book, g, n) -> the ms when n may pass, nil for never
 --   take(book, g, n)  n pass; the caller has seen that they may
---   seen(book, g)     -> how many may pass; in how many us all is as if nothing had been counted
+--   outlook(book, g)     -> how many may pass; in how many us all is as if nothing had been counted
 --
 --   gcra     A token bucket that is kept as one time, the theoretical arrival time (ITU-T I.371; as
 --            in Brandur Leach's throttled and redis-cell): `burst` jobs at once, then one each
@@ -70,7 +70,7 @@ function L.RATES.gcra.take(book, g, n)
   put_lead(book, g, lead + n * interval)
 end
 
-function L.RATES.gcra.seen(book, g)
+function L.RATES.gcra.outlook(book, g)
   if g.limit.n == 0 then
     return 0, 0
   end
@@ -130,7 +130,7 @@ function L.RATES.sliding.take(book, g, n)
   db('PEXPIREAT', g.key, book.now_ms + math.ceil(g.limit.per_us / 1000) + 1000)
 end
 
-function L.RATES.sliding.seen(book, g)
+function L.RATES.sliding.outlook(book, g)
   local n = used(book, g)
   local last = L.is_changed(g.key) and book.now_us or L.last_score(g.key) or 0
   return math.max(g.limit.n - n, 0), n > 0 and math.min(last - book.now_us, 0) + g.limit.per_us or 0
@@ -178,7 +178,7 @@ function L.RATES.fixed.take(book, g, n)
   put_count(book, g, window, count + n)
 end
 
-function L.RATES.fixed.seen(book, g)
+function L.RATES.fixed.outlook(book, g)
   local count, ends_us = counted(book, g)
   return math.max(g.limit.n - count, 0), count > 0 and ends_us - book.now_us or 0
 end

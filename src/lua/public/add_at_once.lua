@@ -73,7 +73,7 @@ function L.add_at_once(R, job, payload, now_us)
     L.check_gates(R, job, L.queue_gates(gates))
   end
   if job.b then
-    L.check_room(job.b, redis.call('HGET', R .. ':batches', job.b),
+    L.check_batch_size(job.b, redis.call('HGET', R .. ':batches', job.b),
                  redis.call('ZCARD', R .. ':members:' .. job.b), 1)
   end
   local number, clock = L.tick_at_once(R, now_us)

@@ -68,7 +68,7 @@ L.register('later_batch', {}, function(R, args)
     L.fail('ELATER_BATCH', 'batch ' .. L.quote(batch.name) .. ' is there already, ' ..
            (L.batch_state(here) == 'open' and 'with other settings' or L.batch_state(here)))
   end
-  L.check_batch_room(R)
+  L.check_batch_count(R)
   check_names(R, batch)
   batch.created_ms = L.ms(L.now_us())
   L.put_batch(R, batch)

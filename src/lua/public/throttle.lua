@@ -43,7 +43,7 @@ L.register('later_throttle', {}, function(R, args)
   else
     rate.take(book, g, n)
   end
-  local left, reset_us = rate.seen(book, g)
+  local left, reset_us = rate.outlook(book, g)
   return {is_limited and 1 or 0, g.limit.algorithm == 'gcra' and g.limit.burst or g.limit.n,
           math.max(left - kept, 0), retry_ms,
           math.ceil(math.max(reset_us, 0) / 1000)}

@@ -99,7 +99,7 @@ L.register('later_v1_adopt', {}, function(R, args)
   local now_us = L.now_us()
   local source = {hash = hash, unit = unit, left = 0,
                   of_queue = L.queue_gates(redis.call('HGET', R .. ':queues', queue))}
-  local rows = L.read_members(key, L.rank_behind(key, score, member), count, BYTES)
+  local rows = L.read_set(key, L.rank_behind(key, score, member), count, BYTES)
   local jobs, payloads, members, n = read_page(R, queue, source, rows, L.ms(now_us))
   if #jobs > 0 then
     L.write_many(R, queue, jobs, payloads, now_us)

@@ -74,7 +74,7 @@ local function page(R, queue, state, sets, at, count)
     local rank = L.rank_behind(set.key, score, member)
     local rows
     if set.is_raw then
-      rows = L.read_members(set.key, rank, count, BYTES - bytes)
+      rows = L.read_set(set.key, rank, count, BYTES - bytes)
     else
       rows = redis.call('ZRANGE', set.key, rank, rank + count - 1, 'WITHSCORES')
     end

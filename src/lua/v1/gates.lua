@@ -70,7 +70,7 @@ end
 -- itself); how many permits are reserved for granted jobs. Nothing is changed.
 function L.next_pass(book, g)
   local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
-  if rate.seen(book, g) > kept then
+  if rate.outlook(book, g) > kept then
     return 0, kept
   end
   local opens_ms = rate.opens(book, g, kept + 1)

@@ -36,7 +36,7 @@ local function waiting_page(R, queue, segment, offset, count)
                 R .. ':q:' .. queue .. ':' .. name
     local rows
     if name == 'raw' then -- they may be large
-      rows = L.read_members(key, offset, left + 1, RAW_BYTES)
+      rows = L.read_set(key, offset, left + 1, RAW_BYTES)
     else
       rows = redis.call('ZRANGE', key, offset, offset + left, 'WITHSCORES')
     end

@@ -45,7 +45,7 @@ end
 
 local function purge_waiting(R, queue, set, most, now_ms)
   if set.is_raw then
-    local rows, members = L.read_members(set.key, 0, math.min(most, WAITING_MOST), BYTES), {}
+    local rows, members = L.read_set(set.key, 0, math.min(most, WAITING_MOST), BYTES), {}
     for i = 1, #rows, 2 do
       members[#members + 1] = rows[i]
     end

@@ -25,7 +25,7 @@ local function bury_never(R, queue, now_us)
   local key, now_ms = R .. ':due:' .. queue, L.ms(now_us)
   local n = db('ZCOUNT', key, '(' .. L.int(L.LATEST), '+inf')
   local rows = n > 0 and
-               L.read_members(key, db('ZCARD', key) - n, math.min(n, TIDY_ROWS), TIDY_BYTES) or {}
+               L.read_set(key, db('ZCARD', key) - n, math.min(n, TIDY_ROWS), TIDY_BYTES) or {}
   for i = 1, #rows, 2 do
     local id = L.id(L.tick(R, now_us, 1))
     L.insert(R, id, {queue = queue, priority = 5}, rows[i])

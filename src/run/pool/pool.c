@@ -442,7 +442,7 @@ static int64_t overdue_ms(const struct pool_place *at, struct mono now)
                                                                    : e->timeout_ms,
                             .kill_grace_ms = at->order.plugin != NULL ? 0 : e->kill_grace_ms};
 
-    exec_slot_heard(at->exec, &job.taken, &job.said);
+    exec_slot_heard(at->exec, &job.started, &job.said);
     return stall_overdue_ms(&job, now);
 }
 

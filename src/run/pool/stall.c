@@ -2,9 +2,9 @@
 
 int64_t stall_overdue_ms(const struct stall_job *job, struct mono now)
 {
-    struct mono end = mono_add_ms(mono_add_ms(job->taken, job->timeout_ms), job->kill_grace_ms);
+    struct mono end = mono_add_ms(mono_add_ms(job->started, job->timeout_ms), job->kill_grace_ms);
 
-    if (job->taken.us == 0)
+    if (job->started.us == 0)
         return 0;
     if (mono_before(end, job->said))
         end = job->said;

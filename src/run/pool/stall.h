@@ -19,9 +19,9 @@
 
 /* The job of one thread. */
 struct stall_job {
-    struct mono taken;  /* when it was started; 0: not yet */
-    struct mono said;   /* last sign of life; MONO_NEVER: none is expected any more */
-    int64_t timeout_ms; /* INT64_MAX: none */
+    struct mono started; /* when it was started; 0: not yet */
+    struct mono said;    /* last sign of life; MONO_NEVER: none is expected any more */
+    int64_t timeout_ms;  /* INT64_MAX: none */
     int64_t kill_grace_ms;
 };
 

@@ -300,7 +300,7 @@ void stream_close(struct stream *s)
     (void)end_if_empty(s);
 }
 
-void stream_finish(struct stream *s)
+void stream_start_no_more(struct stream *s)
 {
     s->is_final = true;
 }

@@ -61,7 +61,7 @@ struct stream *stream_new(struct loop *loop, struct pool *pool, const struct str
  * this returns; then the stream is freed. */
 void stream_close(struct stream *s);
 /* Start no more processes; the present ones go on. */
-void stream_finish(struct stream *s);
+void stream_start_no_more(struct stream *s);
 /* Kill all processes; call it after stream_close. */
 void stream_kill(struct stream *s);
 

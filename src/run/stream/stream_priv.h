@@ -64,7 +64,7 @@ struct stream_proc {
     struct stream_item *first, *last;
     unsigned running;
     int64_t served;
-    struct mono born, looked; /* looked: when its memory was measured */
+    struct mono born, measured; /* measured: when its memory was measured */
     bool is_large;
     unsigned depth; /* number of calls that still use it */
     bool is_gone;

@@ -26,7 +26,7 @@
 #define LAST_READS 17    /* a pipe of 1 MiB, the largest, and one more */
 #define FAREWELL_MS 200  /* for a process that closed a pipe: it is most likely about to end */
 #define LEFT_MS 50       /* wait for the end of what it left in its cgroup */
-#define MEMORY_LOOK_MS 1000
+#define MEMORY_CHECK_MS 1000
 #define END_WAIT_MS 10000 /* for the end of all processes that it started */
 
 /* ---- its end */
@@ -440,7 +440,7 @@ static void on_launched(struct pool_task *task)
         return;
     }
     p->state = GREETING;
-    p->born = p->looked = mono_now();
+    p->born = p->measured = mono_now();
     p->watch_in = loop_fd_new(p->loop, p->pipes.ours[PIPE_IN], 0, on_stdin, p);
     p->watch_out = loop_fd_new(p->loop, p->pipes.ours[PIPE_OUT], LOOP_READ, on_stdout, p);
     p->watch_err = loop_fd_new(p->loop, p->pipes.ours[PIPE_ERR], LOOP_READ, on_stderr, p);
@@ -559,8 +559,8 @@ bool stream_proc_is_worn(struct stream_proc *p)
     now = mono_now();
     if (!mono_before(now, mono_add_ms(p->born, c->recycle_age_ms)))
         return true;
-    if (c->recycle_memory > 0 && !mono_before(now, mono_add_ms(p->looked, MEMORY_LOOK_MS))) {
-        p->looked = now;
+    if (c->recycle_memory > 0 && !mono_before(now, mono_add_ms(p->measured, MEMORY_CHECK_MS))) {
+        p->measured = now;
         p->is_large = pidstat_memory(p->process.pid) > c->recycle_memory;
     }
     return p->is_large;

@@ -458,7 +458,7 @@ const char *backends_defect(struct backends *b, const struct served_queue *q)
     return NULL;
 }
 
-void backends_finish(struct backends *b)
+void backends_start_no_more(struct backends *b)
 {
     (void)b;
 }

@@ -308,7 +308,7 @@ static void build(struct worker *w)
     d->link = link_new(d->loop, &d->url, "default", conf->redis_timeout, &link_events);
     d->alarm_at = MONO_NEVER;
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
-    d->remains = remains_new(d->loop, d->link, "default", &d->me, daemon_on_cleared, d);
+    d->remains = remains_new(d->loop, d->link, "default", &d->me, daemon_on_remains_ended, d);
     d->store = store_redis_new(d->link, "default", &store_events);
     d->runner = runner_new(d->loop, plan->places, "default", d->state_folder, &runner_events, &err);
     d->guard = virtual_guard_new(w);
