@@ -81,7 +81,7 @@ static struct zone *zone_of(struct schedule_table *t, const char *name, struct e
     zone = zone_new(name, err);
     if (zone == NULL)
         return NULL;
-    t->zones = mem_grow(t->zones, t->nzones + 1, sizeof(*t->zones));
+    t->zones = mem_grow(t->zones, t->nzones + 1, sizeof(struct zone *));
     t->zones[t->nzones++] = zone;
     return zone;
 }
@@ -144,7 +144,7 @@ int schedule_table_take(struct schedule_table *t, const struct reply *row, char 
         free(s);
         return -1;
     }
-    t->heap = mem_grow(t->heap, t->n + 1, sizeof(*t->heap));
+    t->heap = mem_grow(t->heap, t->n + 1, sizeof(struct schedule *));
     put_at(t, t->n++, s);
     rise(t, s); /* ask_ms is 0: whether something is to be told is seen at once */
     return 0;
