@@ -38,12 +38,20 @@ static const char *database(void)
     return dir != NULL && dir[0] != '\0' ? dir : "/usr/share/zoneinfo";
 }
 
+/* The folder has other files, too: GLib complains of these on stderr. */
 static bool is_in_database(const char *name)
 {
     CLEANUP_FREE char *path = mem_printf("%s/%s", database(), name);
+    char magic[4] = "";
     struct stat st;
+    FILE *f;
 
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || (f = fopen(path, "re")) == NULL)
+        return false;
+    if (fread(magic, 1, sizeof(magic), f) != sizeof(magic))
+        magic[0] = '\0';
+    (void)fclose(f);
+    return memcmp(magic, "TZif", sizeof(magic)) == 0;
 }
 
 struct zone *zone_new(const char *name, struct err *err)
