@@ -12,7 +12,6 @@
 
 #define NAME_MAX_BYTES 64
 #define DAY_S 86400
-#define FAR_S (400 * INT64_C(86400)) /* first guess for the end of a stretch */
 
 struct zone {
     char name[NAME_MAX_BYTES + 1];
@@ -91,45 +90,17 @@ static int interval_at(struct zone *z, int64_t utc_s)
     return g_time_zone_find_interval(z->tz, G_TIME_TYPE_UNIVERSAL, utc_s);
 }
 
-/* The first second behind from_s that is in another interval, at most ZONE_LAST_S. */
-static int64_t interval_end(struct zone *z, int64_t from_s)
-{
-    int at = interval_at(z, from_s);
-    int64_t inside = from_s, outside = from_s;
-
-    for (int64_t step = FAR_S; outside < ZONE_LAST_S; step *= 2) {
-        outside = outside + step < ZONE_LAST_S ? outside + step : ZONE_LAST_S;
-        if (interval_at(z, outside) != at)
-            break;
-        inside = outside;
-    }
-    while (outside - inside > 1) {
-        int64_t middle = inside + (outside - inside) / 2;
-
-        if (interval_at(z, middle) == at)
-            inside = middle;
-        else
-            outside = middle;
-    }
-    return outside;
-}
-
-/* The first second of the interval that an instant is in, at least ZONE_FIRST_S. */
-static int64_t interval_begin(struct zone *z, int64_t utc_s)
+/* The last second on the way from utc_s to limit_s, before or behind it, that is in the interval of
+ * utc_s. Intervals are numbered in their order, so bisection finds it. */
+static int64_t last_within(struct zone *z, int64_t utc_s, int64_t limit_s)
 {
     int at = interval_at(z, utc_s);
-    int64_t inside = utc_s, outside = utc_s;
+    int64_t inside = utc_s, outside = limit_s;
 
-    for (int64_t step = FAR_S; outside > ZONE_FIRST_S; step *= 2) {
-        outside = outside - step > ZONE_FIRST_S ? outside - step : ZONE_FIRST_S;
-        if (interval_at(z, outside) != at)
-            break;
-        inside = outside;
-    }
-    if (inside <= ZONE_FIRST_S)
-        return ZONE_FIRST_S;
-    while (inside - outside > 1) {
-        int64_t middle = outside + (inside - outside) / 2;
+    if (interval_at(z, limit_s) == at)
+        return limit_s;
+    while (outside - inside > 1 || inside - outside > 1) {
+        int64_t middle = inside + (outside - inside) / 2;
 
         if (interval_at(z, middle) == at)
             inside = middle;
@@ -148,8 +119,8 @@ struct stretch zone_stretch(struct zone *z, int64_t utc_s)
     if (utc_s >= ZONE_LAST_S)
         utc_s = ZONE_LAST_S - 1;
     if (utc_s < s->from_s || utc_s >= s->until_s) {
-        s->from_s = interval_begin(z, utc_s);
-        s->until_s = interval_end(z, utc_s);
+        s->from_s = last_within(z, utc_s, ZONE_FIRST_S);
+        s->until_s = last_within(z, utc_s, ZONE_LAST_S - 1) + 1;
         s->offset_s = g_time_zone_get_offset(z->tz, interval_at(z, utc_s));
     }
     return *s;

@@ -28,86 +28,85 @@ static const char *utc_text(int64_t ms, char out[32])
 }
 
 /* after and next are UTC; "" stands for never. */
+static const struct {
+    const char *zone, *expression, *after, *next[8];
+} two_days[] = {
+    {"Europe/Berlin",
+     "30 2 * * *",
+     "2026-03-28 00:00:00",
+     {"2026-03-28 01:30:00", "2026-03-29 01:00:00", "2026-03-30 00:30:00", NULL}},
+    {"Europe/Berlin",
+     "30 2 * * *",
+     "2026-10-24 12:00:00",
+     {"2026-10-25 00:30:00", "2026-10-26 01:30:00", NULL}},
+    /* follows the clock: both times that come twice */
+    {"Europe/Berlin",
+     "*/20 * * * *",
+     "2026-10-24 23:59:59",
+     {"2026-10-25 00:00:00", "2026-10-25 00:20:00", "2026-10-25 00:40:00", "2026-10-25 01:00:00",
+      "2026-10-25 01:20:00", "2026-10-25 01:40:00", "2026-10-25 02:00:00", NULL}},
+    {"Europe/Berlin",
+     "30 * * * *",
+     "2026-03-29 00:00:00",
+     {"2026-03-29 00:30:00", "2026-03-29 01:30:00", NULL}},
+    /* several times in the gap are one, and one with that at its end */
+    {"Europe/Berlin",
+     "0,30 2,3 * * *",
+     "2026-03-28 20:00:00",
+     {"2026-03-29 01:00:00", "2026-03-29 01:30:00", "2026-03-30 00:00:00", NULL}},
+    /* asked in the middle of the hour that comes twice */
+    {"Europe/Berlin", "0,30 2 * * *", "2026-10-25 00:30:00", {"2026-10-26 01:00:00", NULL}},
+    {"Europe/Berlin", "0 2 * * *", "2026-10-25 01:10:00", {"2026-10-26 01:00:00", NULL}},
+    {"Africa/Cairo",
+     "0 0 * * *",
+     "2026-04-22 23:00:00",
+     {"2026-04-23 22:00:00", "2026-04-24 21:00:00", NULL}},
+    {"Australia/Lord_Howe",
+     "15 2 * * *",
+     "2026-10-02 20:00:00",
+     {"2026-10-03 15:30:00", "2026-10-04 15:15:00", NULL}},
+    {"Australia/Lord_Howe",
+     "45 1 * * *",
+     "2026-04-04 00:00:00",
+     {"2026-04-04 14:45:00", "2026-04-05 15:15:00", NULL}},
+    {"Pacific/Apia",
+     "0 12 * * *",
+     "2011-12-29 00:00:00",
+     {"2011-12-29 22:00:00", "2011-12-30 10:00:00", "2011-12-30 22:00:00", NULL}},
+    {"Pacific/Apia",
+     "0 12 30 12 *",
+     "2011-12-29 00:00:00",
+     {"2011-12-30 10:00:00", "2012-12-29 22:00:00", NULL}},
+    {"America/New_York",
+     "30 1 1 11 *",
+     "2026-10-01 00:00:00",
+     {"2026-11-01 05:30:00", "2027-11-01 05:30:00", NULL}},
+    {"UTC", "0 0 29 2 *", "2096-03-01 00:00:00", {"2104-02-29 00:00:00", NULL}},
+    {"UTC", "0 0 30 2 *", "2026-01-01 00:00:00", {"", NULL}},
+    {"Europe/Berlin", "0 0 31 4 *", "2026-01-01 00:00:00", {"", NULL}},
+    {"Asia/Kathmandu", "0 6 * * *", "2026-01-01 00:00:00", {"2026-01-01 00:15:00", NULL}},
+};
+
 static void test_two_days(void **state)
 {
-    static const struct {
-        const char *zone, *expression, *after, *next[8];
-    } rows[] = {
-        {"Europe/Berlin",
-         "30 2 * * *",
-         "2026-03-28 00:00:00",
-         {"2026-03-28 01:30:00", "2026-03-29 01:00:00", "2026-03-30 00:30:00", NULL}},
-        {"Europe/Berlin",
-         "30 2 * * *",
-         "2026-10-24 12:00:00",
-         {"2026-10-25 00:30:00", "2026-10-26 01:30:00", NULL}},
-        /* follows the clock: both times that come twice */
-        {"Europe/Berlin",
-         "*/20 * * * *",
-         "2026-10-24 23:59:59",
-         {"2026-10-25 00:00:00", "2026-10-25 00:20:00", "2026-10-25 00:40:00",
-          "2026-10-25 01:00:00", "2026-10-25 01:20:00", "2026-10-25 01:40:00",
-          "2026-10-25 02:00:00", NULL}},
-        {"Europe/Berlin",
-         "30 * * * *",
-         "2026-03-29 00:00:00",
-         {"2026-03-29 00:30:00", "2026-03-29 01:30:00", NULL}},
-        /* several times in the gap are one, and one with that at its end */
-        {"Europe/Berlin",
-         "0,30 2,3 * * *",
-         "2026-03-28 20:00:00",
-         {"2026-03-29 01:00:00", "2026-03-29 01:30:00", "2026-03-30 00:00:00", NULL}},
-        /* asked in the middle of the hour that comes twice */
-        {"Europe/Berlin", "0,30 2 * * *", "2026-10-25 00:30:00", {"2026-10-26 01:00:00", NULL}},
-        {"Europe/Berlin", "0 2 * * *", "2026-10-25 01:10:00", {"2026-10-26 01:00:00", NULL}},
-        {"Africa/Cairo",
-         "0 0 * * *",
-         "2026-04-22 23:00:00",
-         {"2026-04-23 22:00:00", "2026-04-24 21:00:00", NULL}},
-        {"Australia/Lord_Howe",
-         "15 2 * * *",
-         "2026-10-02 20:00:00",
-         {"2026-10-03 15:30:00", "2026-10-04 15:15:00", NULL}},
-        {"Australia/Lord_Howe",
-         "45 1 * * *",
-         "2026-04-04 00:00:00",
-         {"2026-04-04 14:45:00", "2026-04-05 15:15:00", NULL}},
-        {"Pacific/Apia",
-         "0 12 * * *",
-         "2011-12-29 00:00:00",
-         {"2011-12-29 22:00:00", "2011-12-30 10:00:00", "2011-12-30 22:00:00", NULL}},
-        {"Pacific/Apia",
-         "0 12 30 12 *",
-         "2011-12-29 00:00:00",
-         {"2011-12-30 10:00:00", "2012-12-29 22:00:00", NULL}},
-        {"America/New_York",
-         "30 1 1 11 *",
-         "2026-10-01 00:00:00",
-         {"2026-11-01 05:30:00", "2027-11-01 05:30:00", NULL}},
-        {"UTC", "0 0 29 2 *", "2096-03-01 00:00:00", {"2104-02-29 00:00:00", NULL}},
-        {"UTC", "0 0 30 2 *", "2026-01-01 00:00:00", {"", NULL}},
-        {"Europe/Berlin", "0 0 31 4 *", "2026-01-01 00:00:00", {"", NULL}},
-        {"Asia/Kathmandu", "0 6 * * *", "2026-01-01 00:00:00", {"2026-01-01 00:15:00", NULL}},
-    };
-
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(two_days) / sizeof(two_days[0]); i++) {
         struct err err = ERR_INIT;
-        struct zone *zone = zone_new(rows[i].zone, &err);
-        int64_t at = utc_ms(rows[i].after);
+        struct zone *zone = zone_new(two_days[i].zone, &err);
+        int64_t at = utc_ms(two_days[i].after);
         struct timing t;
 
         assert_non_null(zone);
-        assert_int_equal(timing_parse("cron", rows[i].expression, zone, &t, &err), 0);
-        for (int k = 0; rows[i].next[k] != NULL; k++) {
+        assert_int_equal(timing_parse("cron", two_days[i].expression, zone, &t, &err), 0);
+        for (int k = 0; two_days[i].next[k] != NULL; k++) {
             char text[32] = "";
 
             at = timing_next(&t, at);
             if (at != TIMING_NEVER)
                 (void)utc_text(at, text);
-            if (strcmp(text, rows[i].next[k]) != 0)
-                fail_msg("%s %s: %s, not %s", rows[i].zone, rows[i].expression, text,
-                         rows[i].next[k]);
+            if (strcmp(text, two_days[i].next[k]) != 0)
+                fail_msg("%s %s: %s, not %s", two_days[i].zone, two_days[i].expression, text,
+                         two_days[i].next[k]);
         }
         zone_free(zone);
     }
