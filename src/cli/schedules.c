@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/show/out.h"
+#include "schedule/timing.h"
 
 int schedules_each(struct cli *cli, schedules_f *take, void *arg, struct err *err)
 {
@@ -23,4 +24,13 @@ int schedules_each(struct cli *cli, schedules_f *take, void *arg, struct err *er
         reply_free(page);
     } while (strcmp(cursor, "0") != 0 && !out_has_failed());
     return 0;
+}
+
+int schedules_check(const char *kind, const char *text, const char *tz, struct err *err)
+{
+    struct zone *zone = zone_new(tz, err);
+    int result = zone != NULL ? timing_check(kind, text, zone, err) : -1;
+
+    zone_free(zone);
+    return result;
 }

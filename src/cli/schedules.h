@@ -11,4 +11,8 @@ typedef void schedules_f(void *arg, const struct reply *row, int64_t now_ms);
 /* Call take() for each; one may come twice while some are added. 0, or -1 with err. */
 int schedules_each(struct cli *cli, schedules_f *take, void *arg, struct err *err);
 
+/* Refuse, with column and cure, what the library does not know to be wrong. 0, or -1 with code
+ * FORMAT. */
+int schedules_check(const char *kind, const char *text, const char *tz, struct err *err);
+
 #endif

@@ -1,6 +1,5 @@
 #include "conf/conf_schedule.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -33,7 +32,6 @@ static bool is_name(const char *s)
 static int check_cron(const struct conf_schedule *schedule, int *ret_row, struct err *err)
 {
     struct zone *zone = zone_new(schedule->tz, err);
-    struct timing timing;
     int result;
 
     *ret_row = row_of("tz");
@@ -42,16 +40,12 @@ static int check_cron(const struct conf_schedule *schedule, int *ret_row, struct
                        "tz: there is no time zone \"%s\": write one as Europe/Berlin",
                        conf_show(schedule->tz).s);
     *ret_row = row_of("cron");
-    result = timing_parse("cron", schedule->cron, zone, &timing, err);
-    if (result < 0) {
-        err->code = ERR_CONFIG;
-        (void)err_wrap(err, "cron");
-    } else if (timing_next(&timing, 0) == TIMING_NEVER) {
-        result = err_set(err, ERR_CONFIG, "cron: \"%s\" has no occurrence in nine years",
-                         conf_show(schedule->cron).s);
-    }
+    result = timing_check("cron", schedule->cron, zone, err);
     zone_free(zone);
-    return result;
+    if (result == 0)
+        return 0;
+    err->code = ERR_CONFIG;
+    return err_wrap(err, "cron");
 }
 
 static int check_queues(const struct conf_schedule *schedule, int *ret_row, struct err *err)

@@ -86,48 +86,26 @@ static struct zone *zone_of(struct schedule_table *t, const char *name, struct e
     return zone;
 }
 
-/* when: "cron EXPRESSION" or "every DURATION". 0, or -1 with err. */
-static int read_when(struct schedule_table *t, struct schedule *s, const char *when, const char *tz,
-                     struct err *err)
-{
-    const char *text = strchr(when, ' ');
-    char kind[8];
-    struct zone *zone = zone_of(t, tz, err);
-
-    if (zone == NULL)
-        return -1;
-    if (text == NULL || (size_t)(text - when) >= sizeof(kind))
-        return err_set(err, ERR_FORMAT, "'%.32s' is neither cron nor every", when);
-    memcpy(kind, when, (size_t)(text - when));
-    kind[text - when] = '\0';
-    return timing_parse(kind, text + 1, zone, &s->rule.timing, err);
-}
-
-static int64_t number_or(const struct reply *row, const char *name, int64_t other)
-{
-    const struct reply *r = reply_named(row, name);
-
-    return r != NULL ? reply_int(r) : other;
-}
-
 static int read_row(struct schedule_table *t, const struct reply *row, struct schedule *s,
                     struct err *err)
 {
     struct catch_up_rule *rule = &s->rule;
+    struct zone *zone;
 
     text_copy(s->name, sizeof(s->name), reply_str(reply_named(row, "schedule")));
-    s->revision = number_or(row, "revision", 0);
+    s->revision = reply_named_int(row, "revision", 0);
     if (s->name[0] == '\0' || s->revision <= 0 ||
         catch_up_parse(reply_str(reply_named(row, "catch_up")), &rule->mode) < 0)
         return err_set(err, ERR_FORMAT, "its row cannot be read");
-    rule->window_ms = number_or(row, "catch_up_window_ms", 0);
-    rule->from_ms = number_or(row, "from_ms", 0);
-    rule->until_ms = number_or(row, "until_ms", TIMING_NEVER);
-    s->next_ms = number_or(row, "next_ms", TIMING_NEVER);
+    rule->window_ms = reply_named_int(row, "catch_up_window_ms", 0);
+    rule->from_ms = reply_named_int(row, "from_ms", 0);
+    rule->until_ms = reply_named_int(row, "until_ms", TIMING_NEVER);
+    s->next_ms = reply_named_int(row, "next_ms", TIMING_NEVER);
     s->is_planned = reply_named(row, "next_ms") != NULL;
     text_copy(s->zones, sizeof(s->zones), reply_str(reply_named(row, "zones")));
-    if (read_when(t, s, reply_str(reply_named(row, "when")), reply_str(reply_named(row, "tz")),
-                  err) < 0)
+    zone = zone_of(t, reply_str(reply_named(row, "tz")), err);
+    if (zone == NULL ||
+        timing_parse_when(reply_str(reply_named(row, "when")), zone, &rule->timing, err) < 0)
         return -1;
     rule->timing.anchor_ms = rule->from_ms;
     return 0;

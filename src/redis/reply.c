@@ -81,6 +81,13 @@ const struct reply *reply_named(const struct reply *r, const char *name)
     return NULL;
 }
 
+int64_t reply_named_int(const struct reply *r, const char *name, int64_t other)
+{
+    const struct reply *value = reply_named(r, name);
+
+    return value != NULL ? reply_int(value) : other;
+}
+
 void reply_free(struct reply *r)
 {
     if (r != NULL)

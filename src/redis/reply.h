@@ -28,6 +28,8 @@ const struct reply *reply_at(const struct reply *r, size_t i);
 bool reply_is(const struct reply *r, const char *text);
 /* A flat array of name, value pairs: the value of name, or NULL. */
 const struct reply *reply_named(const struct reply *r, const char *name);
+/* The same as a number; `other` if there is none of this name. */
+int64_t reply_named_int(const struct reply *r, const char *name, int64_t other);
 
 void reply_free(struct reply *r);
 

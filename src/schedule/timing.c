@@ -21,6 +21,27 @@ int timing_parse(const char *kind, const char *text, struct zone *zone, struct t
     return 0;
 }
 
+int timing_parse_when(const char *when, struct zone *zone, struct timing *ret, struct err *err)
+{
+    size_t n = strcspn(when, " ");
+    char kind[8] = "";
+
+    if (n < sizeof(kind))
+        memcpy(kind, when, n);
+    return timing_parse(kind, when[n] != '\0' ? when + n + 1 : "", zone, ret, err);
+}
+
+int timing_check(const char *kind, const char *text, struct zone *zone, struct err *err)
+{
+    struct timing t;
+
+    if (timing_parse(kind, text, zone, &t, err) < 0)
+        return -1;
+    if (timing_next(&t, 0) == TIMING_NEVER)
+        return err_set(err, ERR_FORMAT, "'%.100s' has no occurrence in nine years", text);
+    return 0;
+}
+
 static int64_t floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);

@@ -23,7 +23,7 @@
 
 struct timing {
     struct cron cron;
-    struct zone *zone; /* not owned; of cron only */
+    struct zone *zone; /* not owned */
     int64_t every_ms;  /* 0: by cron */
     int64_t anchor_ms; /* of every: one of its instants */
 };
@@ -32,6 +32,10 @@ struct timing {
  * every; it must live as long as ret is used. 0, or -1 with code FORMAT. */
 int timing_parse(const char *kind, const char *text, struct zone *zone, struct timing *ret,
                  struct err *err);
+/* The same of both in one text, as R:schedules has it: "cron 30 2 * * *". */
+int timing_parse_when(const char *when, struct zone *zone, struct timing *ret, struct err *err);
+/* For what a person wrote: also refuse what has no occurrence in nine years. */
+int timing_check(const char *kind, const char *text, struct zone *zone, struct err *err);
 
 /* The first occurrence later than after_ms; TIMING_NEVER: none within nine years. */
 int64_t timing_next(const struct timing *t, int64_t after_ms);

@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/bulk/crontab.h"
+#include "cli/schedules.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "schedule/timing.h"
 
 #define NAME_BYTES 48 /* of the word of the command that a name begins with */
 
@@ -64,22 +64,6 @@ static void name_of(const struct import *im, const char *command, char out[80])
         if (isalnum((unsigned char)command[from]) || (len > 0 && strchr("_.-", command[from])))
             out[len++] = command[from];
     (void)snprintf(out + len, 80 - len, "%s%lu", len > 0 ? "-" : "line-", im->line);
-}
-
-/* The timing is right, or why not. */
-static int check(const struct import *im, const struct crontab_line *l, struct err *err)
-{
-    struct zone *zone = zone_new(im->tz, err);
-    struct timing timing;
-    int result;
-
-    if (zone == NULL)
-        return -1;
-    result = timing_parse("cron", l->expression, zone, &timing, err);
-    if (result == 0 && timing_next(&timing, 0) == TIMING_NEVER)
-        result = err_set(err, ERR_FORMAT, "it has no occurrence in nine years");
-    zone_free(zone);
-    return result;
 }
 
 static const char *user_advice(const struct crontab_line *l, char out[160])
@@ -144,7 +128,7 @@ static int take_entry(struct import *im, const struct crontab_line *l, struct er
         leave_out(im, "its command has a %: put what it reads into a file");
         return 0;
     }
-    if (check(im, l, &wrong) < 0) {
+    if (schedules_check("cron", l->expression, im->tz, &wrong) < 0) {
         leave_out(im, wrong.text);
         return 0;
     }

@@ -36,17 +36,12 @@ struct pace {
     int64_t left_ms; /* -1: unknown, or none are left */
 };
 
-static int64_t int_of(const struct reply *r, const char *name)
-{
-    return reply_int(reply_named(r, name));
-}
-
 static struct pace pace_of(const struct reply *r, int64_t now_ms)
 {
     struct pace p = {.left_ms = -1};
-    int64_t live = int_of(r, "live"), ended = int_of(r, "total") - live;
-    int64_t until_ms = reply_named(r, "ended_ms") != NULL ? int_of(r, "ended_ms") : now_ms;
-    int64_t took_ms = until_ms - int_of(r, "created_ms");
+    int64_t live = reply_named_int(r, "live", 0), ended = reply_named_int(r, "total", 0) - live;
+    int64_t until_ms = reply_named_int(r, "ended_ms", now_ms);
+    int64_t took_ms = until_ms - reply_named_int(r, "created_ms", 0);
 
     if (ended <= 0 || took_ms <= 0)
         return p;
@@ -65,7 +60,7 @@ static void show_pace(const struct reply *r, struct pace p)
     out_label("pace");
     out_printf("%.3g/s", p.per_s);
     if (p.left_ms >= 0)
-        out_printf(", %" PRId64 " left: %s at this pace", int_of(r, "live"),
+        out_printf(", %" PRId64 " left: %s at this pace", reply_named_int(r, "live", 0),
                    out_span(p.left_ms, span));
     out_printf("\n");
 }

@@ -54,24 +54,6 @@ static int64_t local_now_ms(void)
 
 /* ---- add */
 
-/* Refuse here, with column and cure, what the library does not know to be wrong. */
-static int check_when(struct cli *cli, const char *kind, const char *text, struct err *err)
-{
-    const char *tz = cli_value(cli, "tz") != NULL ? cli_value(cli, "tz") : "UTC";
-    struct zone *zone = zone_new(tz, err);
-    struct timing timing;
-    int result = -1;
-
-    if (zone == NULL)
-        return -1;
-    if (timing_parse(kind, text, zone, &timing, err) == 0)
-        result = timing_next(&timing, local_now_ms()) != TIMING_NEVER
-                     ? 0
-                     : err_set(err, ERR_FORMAT, "'%.100s' has no occurrence in nine years", text);
-    zone_free(zone);
-    return result;
-}
-
 static void add_renamed(struct cli_call *call, const struct cli *cli, const char *option,
                         const char *name)
 {
@@ -87,9 +69,10 @@ static int run_add(struct cli *cli, struct err *err)
         "tz",       "queue",   "overlap", "splay", "from", "until", "priority", "key",
         "attempts", "timeout", "expire",  "keep",  "lock", "sem",   "rate",     NULL};
     CLEANUP_FREE char *thens = NULL;
+    const char *tz = cli_value(cli, "tz");
     struct cli_call call = {.n = 0};
 
-    if (check_when(cli, cli->argv[2], cli->argv[3], err) < 0)
+    if (schedules_check(cli->argv[2], cli->argv[3], tz != NULL ? tz : "UTC", err) < 0)
         return -1;
     cli_call_puts(&call, cli->argv[1]);
     cli_call_puts(&call, cli->argv[2]);
@@ -150,13 +133,6 @@ struct subject {
     int64_t from_ms, until_ms;
 };
 
-static int64_t number_or(const struct reply *r, const char *name, int64_t other)
-{
-    const struct reply *value = reply_named(r, name);
-
-    return value != NULL ? reply_int(value) : other;
-}
-
 static void subject_done(struct subject *of)
 {
     free(of->when);
@@ -172,8 +148,8 @@ static int find_schedule(struct cli *cli, struct subject *ret, struct err *err)
         return -1;
     ret->when = mem_strdup(reply_str(reply_named(r, "when")));
     ret->tz = mem_strdup(reply_str(reply_named(r, "tz")));
-    ret->from_ms = number_or(r, "from_ms", 0);
-    ret->until_ms = number_or(r, "until_ms", TIMING_NEVER);
+    ret->from_ms = reply_named_int(r, "from_ms", 0);
+    ret->until_ms = reply_named_int(r, "until_ms", TIMING_NEVER);
     reply_free(r);
     return 0;
 }
@@ -201,14 +177,10 @@ static int find_subject(struct cli *cli, struct subject *ret, struct err *err)
 static struct zone *subject_rule(const struct subject *of, struct catch_up_rule *ret,
                                  struct err *err)
 {
-    const char *space = strchr(of->when, ' ');
-    CLEANUP_FREE char *kind =
-        mem_dup(of->when, space != NULL ? (size_t)(space - of->when) : strlen(of->when));
     struct zone *zone = zone_new(of->tz, err);
 
     *ret = (struct catch_up_rule){.from_ms = of->from_ms, .until_ms = of->until_ms};
-    if (zone != NULL &&
-        timing_parse(kind, space != NULL ? space + 1 : "", zone, &ret->timing, err) < 0) {
+    if (zone == NULL || timing_parse_when(of->when, zone, &ret->timing, err) < 0) {
         zone_free(zone);
         return NULL;
     }
