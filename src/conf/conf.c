@@ -276,6 +276,33 @@ static void set_default(const struct conf_row *row, void *base)
     (void)r;
 }
 
+/*
+ * Fill one entry of a section of names. given: for each row, whether it was written. 0, or -1 with
+ * err; 1: it has errors that were kept. Then nothing more is to be checked: what is bad is not
+ * missing.
+ */
+static int read_entry(struct loading *load, const struct scope *s, const struct yaml_node *node,
+                      bool *given, struct err *err)
+{
+    size_t errors_before = load->errors != NULL ? load->errors->n : 0;
+
+    for (size_t r = 0; r < s->nrows; r++)
+        set_default(&s->rows[r], s->base);
+    if (read_scope(load, s, node, err) < 0)
+        return -1;
+    for (size_t r = 0; r < s->nrows; r++)
+        given[r] = s->from[r].line > 0 || s->from[r].env != NULL;
+    return load->errors != NULL && load->errors->n > errors_before;
+}
+
+/* Blame a row of an entry, or its name (row below 0). Returns -1. */
+static int blame_entry(struct loading *load, const struct scope *s, const struct yaml_node *node,
+                       int row, struct err *err)
+{
+    (void)err_wrap(err, "%s", conf_show(node->key).s);
+    return blame(load, row >= 0 ? s->from[row] : (struct setting_source){node->line, NULL}, err);
+}
+
 /* `smtp: 20` is a likely first try: say how to write it. */
 static int refuse_short_limit(struct loading *load, const struct yaml_node *node, struct err *err)
 {
@@ -297,23 +324,16 @@ static int load_limit(struct loading *load, size_t i, const struct yaml_node *no
                             .nrows = CONF_LIMIT_ROWS,
                             .base = limit,
                             .from = from};
-    size_t errors_before = load->errors != NULL ? load->errors->n : 0;
-    int row;
+    int row, result;
 
-    for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
-        set_default(&conf_limit_rows[r], limit);
     if (!yaml_node_is_map(node))
         return refuse_short_limit(load, node, err);
-    if (read_scope(load, &s, node, err) < 0)
-        return -1;
-    if (load->errors != NULL && load->errors->n > errors_before) /* what is bad is not missing */
-        return 0;
-    for (size_t r = 0; r < CONF_LIMIT_ROWS; r++)
-        given[r] = from[r].line > 0 || from[r].env != NULL;
+    result = read_entry(load, &s, node, given, err);
+    if (result != 0)
+        return result < 0 ? -1 : 0;
     if (conf_limit_check(limit, given, &row, err) == 0)
         return 0;
-    (void)err_wrap(err, "%s", conf_show(limit->name).s);
-    return blame(load, row >= 0 ? from[row] : (struct setting_source){node->line, NULL}, err);
+    return blame_entry(load, &s, node, row, err);
 }
 
 static int limit_by_name(const void *a, const void *b)
@@ -378,22 +398,15 @@ static int load_schedule(struct loading *load, const struct yaml_node *node, str
                             .nrows = CONF_SCHEDULE_ROWS,
                             .base = schedule,
                             .from = from};
-    size_t errors_before = load->errors != NULL ? load->errors->n : 0;
-    int row;
+    int row, result;
 
     schedule->name = mem_strdup(node->key);
-    for (size_t r = 0; r < CONF_SCHEDULE_ROWS; r++)
-        set_default(&conf_schedule_rows[r], schedule);
-    if (read_map(load, &s, node, "", err) < 0)
-        return -1;
-    for (size_t r = 0; r < CONF_SCHEDULE_ROWS; r++)
-        schedule->is_given[r] = from[r].line > 0;
-    if (load->errors != NULL && load->errors->n > errors_before) /* what is bad is not missing */
-        return 0;
+    result = read_entry(load, &s, node, schedule->is_given, err);
+    if (result != 0)
+        return result < 0 ? -1 : 0;
     if (conf_schedule_check(schedule, &row, err) == 0)
         return 0;
-    (void)err_wrap(err, "%s", conf_show(schedule->name).s);
-    return blame(load, row >= 0 ? from[row] : (struct setting_source){node->line, NULL}, err);
+    return blame_entry(load, &s, node, row, err);
 }
 
 static int schedule_by_name(const void *a, const void *b)
