@@ -18,16 +18,18 @@ struct words {
     char *refusal; /* that was logged last, or NULL */
 };
 
+/* How far the telling is. A piece that is under way when the file is read again is OUTDATED: its
+ * answer counts for nothing. */
+enum telling { DONE, WANTED, UNDER_WAY, OUTDATED };
+
 struct schedule_settings {
     struct link *link;
     char root[80];
     char epoch[24]; /* "": not registered */
     struct words *all;
     size_t n;
-    bool has_section;    /* else nothing is told */
-    bool is_wanted;      /* they have to be told, from the first one on */
-    bool is_out;         /* a piece is under way */
-    bool is_changed;     /* and what it told does not hold any more */
+    bool has_section; /* else nothing is told */
+    enum telling state;
     size_t told;         /* how many were sent */
     size_t piece;        /* the first one of the piece under way */
     bool has_refused;    /* one of those that were told since the first piece */
@@ -84,7 +86,7 @@ static void tell(struct schedule_settings *s)
     CLEANUP_FREE char(*counts)[24] = mem_new((n + 1) * sizeof(*counts));
     char when[24], pieces[24];
 
-    if (!s->is_wanted || s->is_out || s->epoch[0] == '\0' || s->heard.us == 0)
+    if (s->state != WANTED || s->epoch[0] == '\0' || s->heard.us == 0)
         return;
     for (size_t i = 0; i < n; i++)
         nwords += s->all[from + i].n + 1;
@@ -108,8 +110,11 @@ static void tell(struct schedule_settings *s)
         at += one->n;
     }
     s->piece = from;
-    s->is_out = link_call(s->link, (int)at, words, NULL, on_declared, s) == 0;
-    s->told = s->is_out ? from + n : 0;
+    s->told = 0;
+    if (link_call(s->link, (int)at, words, NULL, on_declared, s) < 0)
+        return; /* told again once the link is up */
+    s->state = UNDER_WAY;
+    s->told = from + n;
 }
 
 /* What became of one schedule. */
@@ -134,11 +139,10 @@ static void take_row(struct schedule_settings *s, struct words *one, const char 
 static void on_declared(void *arg, const struct reply *r)
 {
     struct schedule_settings *s = arg;
-    bool has_more = false;
+    bool has_more = false, is_outdated = s->state == OUTDATED;
 
-    s->is_out = false;
-    if (s->is_changed) { /* the file was read again meanwhile */
-        s->is_changed = false;
+    s->state = WANTED;
+    if (is_outdated) {
         tell(s);
         return;
     }
@@ -165,7 +169,7 @@ static void on_declared(void *arg, const struct reply *r)
     }
     /* What was refused may be taken later, when its limit is there: told again with the next
      * beat. */
-    s->is_wanted = s->has_refused;
+    s->state = s->has_refused ? WANTED : DONE;
     s->has_refused = false;
     s->told = 0;
     s->refusal[0] = '\0';
@@ -173,22 +177,31 @@ static void on_declared(void *arg, const struct reply *r)
 
 /* ---- the daemon */
 
+/* Tell all from the first one on. */
+static void begin(struct schedule_settings *s)
+{
+    s->state = s->state == UNDER_WAY || s->state == OUTDATED ? OUTDATED : WANTED;
+    s->told = 0;
+    s->has_refused = false;
+    tell(s);
+}
+
 void schedule_settings_set(struct schedule_settings *s, const struct conf *conf)
 {
+    bool is_said;
+
     if (s == NULL)
         return;
-    s->is_wanted = conf->has_schedules || s->has_section;
+    is_said = conf->has_schedules || s->has_section;
     s->has_section = conf->has_schedules;
     s->read_at = mono_now();
-    s->told = 0;
-    s->is_changed = s->is_out;
-    s->has_refused = false;
     forget(s);
     s->n = conf->nschedules;
     s->all = mem_new((s->n + 1) * sizeof(*s->all));
     for (size_t i = 0; i < s->n; i++)
         s->all[i].at = conf_schedule_words(&conf->schedules[i], &s->all[i].n);
-    tell(s);
+    if (is_said)
+        begin(s);
 }
 
 void schedule_settings_registered(struct schedule_settings *s, int64_t epoch)
@@ -196,10 +209,8 @@ void schedule_settings_registered(struct schedule_settings *s, int64_t epoch)
     if (s == NULL)
         return;
     (void)snprintf(s->epoch, sizeof(s->epoch), "%lld", (long long)epoch);
-    s->is_wanted = s->is_wanted || s->has_section;
-    s->told = 0;
-    s->is_changed = s->is_out;
-    tell(s);
+    if (s->has_section || s->state != DONE)
+        begin(s);
 }
 
 void schedule_settings_hear(struct schedule_settings *s, int64_t now_us)
@@ -220,6 +231,7 @@ void schedule_settings_link_down(struct schedule_settings *s)
 {
     if (s == NULL)
         return;
-    s->is_out = s->is_changed = false;
+    if (s->state != DONE)
+        s->state = WANTED;
     s->told = 0;
 }

@@ -28,6 +28,9 @@ struct fire {
     size_t n, ntimes;
 };
 
+/* The call under way: there is one at a time. */
+enum call { NONE, READING, FIRING };
+
 struct schedules {
     struct loop_alarm *alarm;
     struct link *link;
@@ -42,8 +45,8 @@ struct schedules {
     char changed[NUMBER_BYTES];   /* of what is known; "": nothing is */
     char changing[NUMBER_BYTES];  /* of the first page of what is coming */
     bool is_first_page;
-    bool is_reading, is_firing; /* calls are under way */
-    bool is_stale;              /* read again once nothing is under way */
+    enum call call;
+    bool is_stale; /* read again once nothing is under way */
     bool is_stopped, has_told_zones;
     struct fire fire;
 };
@@ -78,8 +81,10 @@ static void read_page(struct schedules *s, const char *cursor)
     const char *argv[] = {"FCALL", "later_v1_schedules", "1", s->root, cursor};
 
     s->asked = mono_now();
-    s->is_reading = link_call(s->link, 5, argv, NULL, on_page, s) == 0;
-    s->is_stale = s->is_stale || !s->is_reading;
+    if (link_call(s->link, 5, argv, NULL, on_page, s) == 0)
+        s->call = READING;
+    else
+        s->is_stale = true;
 }
 
 static void read_all(struct schedules *s)
@@ -122,7 +127,7 @@ static void on_page(void *arg, const struct reply *r)
     struct schedules *s = arg;
     const char *cursor = reply_str(reply_at(r, 2));
 
-    s->is_reading = false;
+    s->call = NONE;
     if (reply_kind(r) != REPLY_ARRAY || reply_count(r) < 3) {
         s->is_stale = true; /* tried again with the next beat */
         return;
@@ -265,7 +270,8 @@ static void fire(struct schedules *s)
     s->fire.words[4] = s->epoch;
     s->fire.words[5] = count;
     s->asked = mono_now();
-    s->is_firing = link_call(s->link, s->fire.nwords, s->fire.words, NULL, on_fired, s) == 0;
+    if (link_call(s->link, s->fire.nwords, s->fire.words, NULL, on_fired, s) == 0)
+        s->call = FIRING;
 }
 
 /* What Redis has of a schedule after the call. */
@@ -292,7 +298,7 @@ static void on_fired(void *arg, const struct reply *r)
 {
     struct schedules *s = arg;
 
-    s->is_firing = false;
+    s->call = NONE;
     if (reply_kind(r) == REPLY_ARRAY)
         hear(s, reply_int(reply_at(r, 0)));
     for (size_t i = 0; i < s->fire.n; i++) {
@@ -316,7 +322,7 @@ static void go_on(struct schedules *s)
     const struct schedule *first;
 
     loop_alarm_set(s->alarm, MONO_NEVER);
-    if (s->is_reading || s->is_firing || s->is_stopped || s->epoch[0] == '\0')
+    if (s->call != NONE || s->is_stopped || s->epoch[0] == '\0')
         return;
     if (s->is_stale) {
         read_all(s);
@@ -324,7 +330,7 @@ static void go_on(struct schedules *s)
     }
     fire(s);
     first = schedule_table_first(&s->known);
-    if (!s->is_firing && first != NULL && first->ask_ms != TIMING_NEVER)
+    if (s->call == NONE && first != NULL && first->ask_ms != TIMING_NEVER)
         loop_alarm_set(s->alarm, mono_at(s, first->ask_ms));
 }
 
@@ -392,7 +398,7 @@ void schedules_link_down(struct schedules *s)
 {
     if (s == NULL)
         return;
-    s->is_reading = s->is_firing = false;
+    s->call = NONE;
     s->is_stale = true;
     loop_alarm_set(s->alarm, MONO_NEVER);
 }
