@@ -5,6 +5,8 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/date.h"
+
 #define DAY_S 86400
 #define TEXT_MAX 256 /* bytes of an expression */
 
@@ -266,12 +268,9 @@ bool cron_has_all_hours(const struct cron *c)
     return c->hours == (1u << 24) - 1;
 }
 
-static int days_in_month(int year, int month) /* month: 0 to 11 */
+static int length_of_month(const struct tm *day)
 {
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-    return month == 1 && is_leap ? 29 : days[month];
+    return date_days_in_month(day->tm_year + 1900, day->tm_mon + 1);
 }
 
 static bool fits_day(const struct cron *c, const struct tm *day, int length)
@@ -289,7 +288,7 @@ static bool fits_weekday(const struct cron *c, const struct tm *day, int length)
 
 static bool matches_day(const struct cron *c, const struct tm *day)
 {
-    int length = days_in_month(day->tm_year + 1900, day->tm_mon);
+    int length = length_of_month(day);
 
     if ((c->months >> (day->tm_mon + 1) & 1) == 0)
         return false;
@@ -324,10 +323,10 @@ static int next_in_day(const struct cron *c, int from)
     return h < 0 ? -1 : h * 3600 + next_bit(c->minutes, 0) * 60 + next_bit(c->seconds, 0);
 }
 
-/* The same day number's first day of the next month. */
+/* The number of the first day of the next month. number: of the day */
 static int64_t next_month(const struct tm *day, int64_t number)
 {
-    return number + days_in_month(day->tm_year + 1900, day->tm_mon) - day->tm_mday + 1;
+    return number + length_of_month(day) - day->tm_mday + 1;
 }
 
 bool cron_next(const struct cron *c, int64_t from_s, int64_t until_s, int64_t *ret_s)

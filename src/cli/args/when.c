@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "base/date.h"
 #include "base/text.h"
 
 #define DAY_S 86400
@@ -79,10 +80,7 @@ static int64_t days_of(int64_t y, int m, int d)
 
 static bool is_date(int y, int m, int d)
 {
-    static const int of_month[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool is_leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
-
-    return m >= 1 && m <= 12 && d >= 1 && d <= of_month[m - 1] + (m == 2 && is_leap);
+    return m >= 1 && m <= 12 && d >= 1 && d <= date_days_in_month(y, m);
 }
 
 /* ---- words */

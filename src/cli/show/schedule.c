@@ -46,17 +46,25 @@ static void show_pause(const struct reply *r, int64_t now_ms)
     }
 }
 
+static json_t *to_json(const struct reply *row)
+{
+    const struct reply *pause = reply_named(row, "paused");
+    json_t *line = json_object();
+
+    fields_to_json(fields, NFIELDS, row, line);
+    if (pause != NULL)
+        json_put_text(line, "paused", reply_str(pause), reply_len(pause));
+    return line;
+}
+
 void schedule_show(struct cli *cli, const struct reply *r)
 {
     const struct reply *payload = reply_named(r, "payload"), *pause = reply_named(r, "paused");
     int64_t now_ms = cli_now_ms(cli);
 
     if (cli->json) {
-        json_t *line = json_object();
+        json_t *line = to_json(r);
 
-        fields_to_json(fields, NFIELDS, r, line);
-        if (pause != NULL)
-            json_put_text(line, "paused", reply_str(pause), reply_len(pause));
         json_put_bytes(line, "payload", reply_str(payload), reply_len(payload));
         json_print(line);
         return;
@@ -96,12 +104,7 @@ void schedule_put_row(const struct cli *cli, struct table *table, const struct r
     char when[48];
 
     if (cli->json) {
-        json_t *line = json_object();
-
-        fields_to_json(fields, NFIELDS, row, line);
-        if (pause != NULL)
-            json_put_text(line, "paused", reply_str(pause), reply_len(pause));
-        json_print(line);
+        json_print(to_json(row));
         return;
     }
     put_text(table, row, "schedule");
