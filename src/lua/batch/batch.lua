@@ -21,19 +21,13 @@ local NUMBERS = {created_ms = true, keep_ms = true, sealed_ms = true, cancelled_
 
 local OPEN_MAX = 10000
 local ENDED_MAX = 100000    -- that are kept
-local NAME_MAX = 128
 local UNSEALED_MS = 600000  -- an open batch that nobody touched for so long is told by health
 local LOST_MS = 604800000   -- and for so long, is forgotten
 local TOLD, TIDIED = 20, 16
 
 -- -> the name; fails with ELATER_BATCH if it is none
 function L.check_batch_name(name)
-  if not name or #name > NAME_MAX or not string.find(name, '^%w[%w_.:-]*$') then
-    L.fail('ELATER_BATCH', L.quote(name or '') ..
-           ' is no name of a batch (letters, digits and _ . : -, at most ' .. L.int(NAME_MAX) ..
-           ', a letter or digit first)')
-  end
-  return name
+  return L.check_name('ELATER_BATCH', 'batch', name)
 end
 
 local function parse(name, text)
@@ -79,14 +73,8 @@ end
 
 -- Write a batch that was changed. It is in one of the two sets, by its state.
 function L.put_batch(R, batch)
-  local words = {}
-  for _, field in ipairs(FIELDS) do
-    local value = batch[field]
-    if value and value ~= '' then
-      words[#words + 1] = field .. '=' .. (NUMBERS[field] and L.int(value) or value)
-    end
-  end
-  db('HSET', R .. ':batches', batch.name, table.concat(words, ' ') .. '\n' .. batch.payload)
+  local header = L.fields_text(batch, FIELDS, NUMBERS, ' ')
+  db('HSET', R .. ':batches', batch.name, header .. '\n' .. batch.payload)
   if batch.ended_ms then
     db('ZREM', R .. ':batch:open', batch.name)
     db('ZADD', R .. ':batch:ended', L.int(batch.ended_ms + batch.keep_ms), batch.name)

@@ -38,6 +38,8 @@ L.TOKEN_TTL_S = 86400
 L.CLOCK_MAX = 4503599627370496 -- 2^52; above it is garbage: from 2^53 on, n + 1 may equal n
 L.CORRUPT = 'its record is corrupt (what is left of it is its payload)'
 
+local NAME_MAX = 128        -- bytes of the name of a batch or a schedule
+
 -- Pace of the garbage collector, in percent of the bytes allocated. After every 50 calls Redis
 -- begins a cycle, while Lua alone would wait until the heap has doubled. So the collector always
 -- runs. At 200 it took 18 % of an add. At 100 it still keeps up, and the heap is larger by the
@@ -260,4 +262,36 @@ function L.check_queue(queue)
   end
   known_queues[queue], n_known = true, n_known + 1
   return queue
+end
+
+-- -> the name of a batch or a schedule, which `what` says; fails with code if it is none.
+function L.check_name(code, what, name)
+  if not name or #name > NAME_MAX or not string.find(name, '^%w[%w_.:-]*$') then
+    L.fail(code, L.quote(name or '') .. ' is no name of a ' .. what ..
+           ' (letters, digits and _ . : -, at most ' .. L.int(NAME_MAX) ..
+           ', a letter or digit first)')
+  end
+  return name
+end
+
+-- -> "<name>=<value>" for each of these fields that t has, in their order. numbers: name -> true
+-- where the value is a number
+function L.fields_text(t, fields, numbers, between)
+  local words = {}
+  for _, field in ipairs(fields) do
+    local value = t[field]
+    if value and value ~= '' then
+      words[#words + 1] = field .. '=' .. (numbers[field] and L.int(value) or value)
+    end
+  end
+  return table.concat(words, between)
+end
+
+-- Append a name and its value, a number or a text, to a reply of names and values; nothing where
+-- the value is empty or not there.
+function L.put_named(reply, name, value)
+  if value and value ~= '' then
+    reply[#reply + 1] = name
+    reply[#reply + 1] = type(value) == 'number' and L.int(value) or value
+  end
 end

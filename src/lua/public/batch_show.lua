@@ -11,26 +11,20 @@ local COUNTS = {'total', 'live', 'done', 'dead', 'cancelled'}
 
 L.register('later_batch_show', {'no-writes'}, function(R, args)
   local batch, out = L.need_batch(R, args[1]), {}
-  local function put(name, value)
-    if value and value ~= '' then
-      out[#out + 1] = name
-      out[#out + 1] = type(value) == 'number' and L.int(value) or value
-    end
-  end
-  put('batch', batch.name)
-  put('state', L.batch_state(batch))
+  L.put_named(out, 'batch', batch.name)
+  L.put_named(out, 'state', L.batch_state(batch))
   for _, name in ipairs({'created_ms', 'sealed_ms', 'ended_ms', 'keep_ms', 'then', 'finally',
                          'on_dead', 'fired'}) do
-    put(name, batch[name])
+    L.put_named(out, name, batch[name])
   end
-  put('until_ms', batch.ended_ms and batch.ended_ms + batch.keep_ms)
+  L.put_named(out, 'until_ms', batch.ended_ms and batch.ended_ms + batch.keep_ms)
   local counts = L.batch_counts(R, batch.name)
   for _, name in ipairs(COUNTS) do
-    put(name, counts[name])
+    L.put_named(out, name, counts[name])
   end
-  put('first_dead', batch.dead)
-  put('touched_ms', L.touched_ms(R, batch))
-  put('payload_bytes', #batch.payload)
-  put('payload', batch.payload)
+  L.put_named(out, 'first_dead', batch.dead)
+  L.put_named(out, 'touched_ms', L.touched_ms(R, batch))
+  L.put_named(out, 'payload_bytes', #batch.payload)
+  L.put_named(out, 'payload', batch.payload)
   return out
 end)

@@ -14,28 +14,21 @@ local SHOWN = {{'revision', 'revision'}, {'when', 'when'}, {'tz', 'tz'}, {'queue
 local OF_CURSOR = {{'last_ms', 'last'}, {'zones', 'zones'}, {'job', 'job'}, {'runs', 'runs'},
                    {'skipped', 'skipped'}, {'missed', 'missed'}}
 
-local function put(row, name, value)
-  if value and value ~= '' then
-    row[#row + 1] = name
-    row[#row + 1] = type(value) == 'number' and L.int(value) or value
-  end
-end
-
 -- What is known of a schedule. now_ms: a pause that is over by then is left out.
 function L.schedule_row(R, s, now_ms)
   local row, c = {}, L.schedule_cursor(R, s.name)
   local pause = db('HGET', R .. ':schedule:paused', s.name)
-  put(row, 'schedule', s.name)
+  L.put_named(row, 'schedule', s.name)
   for _, field in ipairs(SHOWN) do
-    put(row, field[1], s[field[2]])
+    L.put_named(row, field[1], s[field[2]])
   end
-  put(row, 'origin', db('ZSCORE', R .. ':schedule:file', s.name) and 'file' or 'call')
-  put(row, 'paused', L.paused_until(pause, now_ms) and pause)
+  L.put_named(row, 'origin', db('ZSCORE', R .. ':schedule:file', s.name) and 'file' or 'call')
+  L.put_named(row, 'paused', L.paused_until(pause, now_ms) and pause)
   for _, field in ipairs(OF_CURSOR) do
-    put(row, field[1], c[field[2]])
+    L.put_named(row, field[1], c[field[2]])
   end
-  put(row, 'next_ms', c.revision == s.revision and c.next)
-  put(row, 'payload_bytes', #s.payload)
+  L.put_named(row, 'next_ms', c.revision == s.revision and c.next)
+  L.put_named(row, 'payload_bytes', #s.payload)
   return row
 end
 
@@ -54,7 +47,7 @@ L.register('later_schedules', {'no-writes'}, function(R, args)
   if args[1] then
     local s = L.need_schedule(R, args[1])
     local row = L.schedule_row(R, s, now_ms)
-    put(row, 'payload', s.payload)
+    L.put_named(row, 'payload', s.payload)
     return row
   end
   local rows, cursor = {}, '0'

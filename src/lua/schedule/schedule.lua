@@ -26,30 +26,11 @@ local NUMBERS = {revision = true, catch_up_window = true, splay = true, from = t
 local CURSOR = {'revision', 'last', 'next', 'zones', 'job', 'runs', 'skipped', 'missed'}
 
 local SCHEDULES_MAX = 10000
-local NAME_MAX = 128
 local GONE_MS = 7776000000  -- the cursor of a schedule that is gone stays so long: 90 days
-
-L.SCHEDULE_TIMING = TIMING
 
 -- -> the name; fails with ELATER_SCHEDULE if it is none
 function L.check_schedule_name(name)
-  if not name or #name > NAME_MAX or not string.find(name, '^%w[%w_.:-]*$') then
-    L.fail('ELATER_SCHEDULE', L.quote(name or '') ..
-           ' is no name of a schedule (letters, digits and _ . : -, at most ' .. L.int(NAME_MAX) ..
-           ', a letter or digit first)')
-  end
-  return name
-end
-
-local function put_fields(from, fields, between)
-  local words = {}
-  for _, field in ipairs(fields) do
-    local value = from[field]
-    if value and value ~= '' then
-      words[#words + 1] = field .. '=' .. (NUMBERS[field] and L.int(value) or value)
-    end
-  end
-  return table.concat(words, between)
+  return L.check_name('ELATER_SCHEDULE', 'schedule', name)
 end
 
 -- A value of R:schedules -> the schedule: its fields, name and payload; nil: there is none, or it
@@ -93,7 +74,7 @@ function L.schedule_cursor(R, name)
 end
 
 function L.put_cursor(R, name, c)
-  db('HSET', R .. ':cursors', name, put_fields(c, CURSOR, ' '))
+  db('HSET', R .. ':cursors', name, L.fields_text(c, CURSOR, NUMBERS, ' '))
 end
 
 -- Tell the workers that a definition has changed.
@@ -122,7 +103,8 @@ function L.put_schedule(R, s, now_us)
     return 'same'
   end
   s.revision = was and has_same(was, s, TIMING) and was.revision or L.tick(R, now_us, 1)
-  db('HSET', R .. ':schedules', s.name, put_fields(s, FIELDS, '\n') .. '\n\n' .. s.payload)
+  local header = L.fields_text(s, FIELDS, NUMBERS, '\n')
+  db('HSET', R .. ':schedules', s.name, header .. '\n\n' .. s.payload)
   db('ZREM', R .. ':schedule:gone', s.name)
   tell_change(R, now_us)
   return was and 'changed' or 'added'
