@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "../support/env.h"
-#include "../support/fsck.h"
+#include "../support/occurrences.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -43,11 +43,6 @@ static int teardown(void **state)
     return stage_end(&stage);
 }
 
-static void make_ledger(void)
-{
-    test_handler(stage.dir, "q", "echo \"$LATER_OCCURRENCE_MS $LATER_ID\" >> %s\n", stage.out);
-}
-
 static int64_t value(const char *name)
 {
     struct reply *r = test_fcall(&stage.redis, "later_schedules", "s", NULL);
@@ -57,38 +52,10 @@ static int64_t value(const char *name)
     return n;
 }
 
-struct run {
-    long long at_ms;
-    char id[16];
-};
-
-static int by_time(const void *a, const void *b)
-{
-    long long x = ((const struct run *)a)->at_ms, y = ((const struct run *)b)->at_ms;
-
-    return (x > y) - (x < y);
-}
-
-/* No occurrence has two jobs, and none is left out from the first to the last one. -> how many */
+/* -> how many occurrences there were */
 static size_t assert_each_once(long long every_ms)
 {
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    CLEANUP_FREE struct run *runs = NULL;
-    char *rest, *line;
-    size_t n = 0;
-
-    test_read(stage.out, &text);
-    runs = mem_new((text.len / 8 + 1) * sizeof(*runs));
-    rest = text.data;
-    while ((line = strsep(&rest, "\n")) != NULL)
-        n += sscanf(line, "%lld %15s", &runs[n].at_ms, runs[n].id) == 2;
-    qsort(runs, n, sizeof(*runs), by_time);
-    for (size_t i = 1; i < n; i++) {
-        if (runs[i].at_ms - runs[i - 1].at_ms != every_ms)
-            fail_msg("%lld (%s) comes after %lld (%s)", runs[i].at_ms, runs[i].id,
-                     runs[i - 1].at_ms, runs[i - 1].id);
-    }
-    return n;
+    return test_occurrences_each_once(stage.out, every_ms, false);
 }
 
 static void step_to(int64_t offset_us)
@@ -111,7 +78,7 @@ static void X8_clock_of_redis_steps(void **state)
     stage_clock(&stage);
     test_redis_start(&stage.redis, NULL);
     stage_plain();
-    make_ledger();
+    test_occurrences_handler(stage.dir, "q", stage.out);
     stage_start_plain(&stage, &stage.a, "a", "concurrency: 4\n");
     stage_start_plain(&stage, &stage.b, "b", "concurrency: 4\n");
     call("later_schedule_set", "s", "every", "1m", "queue", "q", "catch_up", "all", "x");
@@ -142,7 +109,7 @@ static void X8_clocks_of_workers_step(void **state)
 
     (void)state;
     test_redis_start(&stage.redis, NULL);
-    make_ledger();
+    test_occurrences_handler(stage.dir, "q", stage.out);
     stage_clock(&stage);
     stage_start_plain(&stage, &stage.a, "a", "concurrency: 4\n");
     stage_start_plain(&stage, &stage.b, "b", "concurrency: 4\n");
@@ -172,7 +139,7 @@ static void X9_redis_forgets_all(void **state)
 
     (void)state;
     test_redis_start(&stage.redis, NULL);
-    make_ledger();
+    test_occurrences_handler(stage.dir, "q", stage.out);
     stage_start_plain(&stage, &stage.a, "a", "schedules: { s: { every: 1s, queue: q } }\n");
     assert_true(test_until_lines(stage.out, NULL, 2, STAGE_WAIT_MS));
     from = mono_now();
@@ -244,7 +211,7 @@ static void X11_two_databases_of_time_zones(void **state)
     (void)state;
     assert_int_equal(system(command), 0);
     test_redis_start(&stage.redis, NULL);
-    make_ledger();
+    test_occurrences_handler(stage.dir, "q", stage.out);
     assert_int_equal(setenv("TZDIR", folder, 1), 0);
     stage_start_plain(&stage, &stage.a, "a", "concurrency: 2\n");
     assert_int_equal(unsetenv("TZDIR"), 0);

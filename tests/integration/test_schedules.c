@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "../support/env.h"
 #include "../support/fsck.h"
+#include "../support/occurrences.h"
 #include "fixture.h"
 
 #define LONG_MS 30000
@@ -50,67 +51,7 @@ static bool has_runs(void *arg)
     return value("s", "runs") + value("s", "missed") >= *(const int64_t *)arg;
 }
 
-static void make_ledger(const char *name)
-{
-    test_handler(dir, name,
-                 "echo \"$LATER_OCCURRENCE_MS $LATER_ID $(date +%%s%%N) $LATER_SCHEDULE $(cat)\" "
-                 ">> %s\n",
-                 out);
-}
-
 /* ---- each once */
-
-struct run {
-    long long occurrence_ms, started_ns;
-    char id[16];
-};
-
-static int by_occurrence(const void *a_run, const void *b_run)
-{
-    long long x = ((const struct run *)a_run)->occurrence_ms;
-    long long y = ((const struct run *)b_run)->occurrence_ms;
-
-    return (x > y) - (x < y);
-}
-
-/* The lines of the ledger by occurrence; the caller frees them. */
-static struct run *read_ledger(size_t *ret_n)
-{
-    CLEANUP_BUF struct buf text = BUF_INIT;
-    struct run *runs;
-    size_t n = 0;
-    char *rest, *line;
-
-    test_read(out, &text);
-    runs = mem_new((text.len + 1) * sizeof(*runs) / 16);
-    rest = text.data;
-    while ((line = strsep(&rest, "\n")) != NULL) {
-        if (sscanf(line, "%lld %15s %lld", &runs[n].occurrence_ms, runs[n].id,
-                   &runs[n].started_ns) == 3)
-            n++;
-    }
-    qsort(runs, n, sizeof(*runs), by_occurrence);
-    *ret_n = n;
-    return runs;
-}
-
-/* Each second has one job, from the first to the last. -> how many */
-static int64_t assert_each_second_once(void)
-{
-    size_t n;
-    CLEANUP_FREE struct run *runs = read_ledger(&n);
-
-    assert_true(n > 1);
-    for (size_t i = 1; i < n; i++) {
-        long long gap_ms = runs[i].occurrence_ms - runs[i - 1].occurrence_ms;
-
-        /* A job whose worker was killed runs again, but it is the same job. */
-        if (gap_ms != 1000 && (gap_ms != 0 || strcmp(runs[i].id, runs[i - 1].id) != 0))
-            fail_msg("%lld (%s) comes after %lld (%s)", runs[i].occurrence_ms, runs[i].id,
-                     runs[i - 1].occurrence_ms, runs[i - 1].id);
-    }
-    return (runs[n - 1].occurrence_ms - runs[0].occurrence_ms) / 1000 + 1;
-}
 
 static void test_each_once_under_kills(void **state)
 {
@@ -119,7 +60,7 @@ static void test_each_once_under_kills(void **state)
     int kills = 0;
 
     (void)state;
-    make_ledger("s");
+    test_occurrences_handler(dir, "s", out);
     for (int i = 0; i < DAEMONS; i++) {
         (void)snprintf(name, sizeof(name), "d%d", i);
         start(&d[i], name, "concurrency: 2\n");
@@ -136,8 +77,8 @@ static void test_each_once_under_kills(void **state)
     }
     call("later_schedule_del", "s");
     assert_true(test_until(no_job_is_left, NULL, LONG_MS));
-    printf("figure: %lld seconds, %d daemons, %d kills: each once\n",
-           (long long)assert_each_second_once(), DAEMONS, kills);
+    printf("figure: %zu seconds, %d daemons, %d kills: each once\n",
+           test_occurrences_each_once(out, 1000, true), DAEMONS, kills);
     for (int i = 0; i < DAEMONS; i++)
         assert_int_equal(test_laterd_stop(&d[i]), 0);
     assert_int_equal(test_fsck(&redis), 0);
@@ -151,7 +92,7 @@ static void test_told_and_on_time(void **state)
     int64_t want = 40;
 
     (void)state;
-    make_ledger("q");
+    test_occurrences_handler(dir, "q", out);
     start_a("queues: { q: { concurrency: 8 } }\n");
     call("later_schedule_set", "s", "cron", "* * * * * *", "tz", "Europe/Berlin", "queue", "q",
          "the payload");
@@ -164,11 +105,11 @@ static void test_told_and_on_time(void **state)
     assert_true(test_until_lines(out, NULL, (int)want, LONG_MS));
     assert_true(test_until_lines(out, " s the payload", 2, LONG_MS));
     {
-        CLEANUP_FREE struct run *runs = read_ledger(&n);
+        CLEANUP_FREE struct test_occurrence *runs = test_occurrences_read(out, &n);
 
         for (size_t i = 0; i < n; i++) {
-            assert_int_equal(runs[i].occurrence_ms % 1000, 0);
-            late += runs[i].started_ns / 1000000 - runs[i].occurrence_ms > 50;
+            assert_int_equal(runs[i].at_ms % 1000, 0);
+            late += runs[i].started_ns / 1000000 - runs[i].at_ms > 50;
         }
     }
     assert_true(late < n / 4); /* the machine may be busy; bench/ measures it */
