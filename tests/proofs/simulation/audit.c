@@ -9,6 +9,7 @@
 #include "chain.h"
 #include "ledger.h"
 #include "plan.h"
+#include "schedule.h"
 #include "server.h"
 
 #define R SERVER_ROOT
@@ -351,6 +352,7 @@ void audit(void)
     view_get(&v);
     check_jobs(&v);
     batch_check();
+    schedule_check();
     check_raws(&v);
     for (unsigned q = 0; q < PLAN_QUEUES; q++)
         check_queue(&v, q);

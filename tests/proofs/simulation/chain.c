@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "batch.h"
+#include "schedule.h"
 
 void chain_option(struct chain *c, const char *name, const char *value)
 {
@@ -92,7 +93,8 @@ struct entry *chain_meet(const char *id, const char *record)
     size_t at;
 
     if (!chain_field(record, 'p', parent_id, sizeof(parent_id)))
-        return batch_meet(id, record);
+        return chain_field(record, 'S', reason, sizeof(reason)) ? schedule_meet(id, record)
+                                                                : batch_meet(id, record);
     parent = ledger_find(parent_id);
     if (parent == NULL) {
         world_break("I11-chain", "%s was caused by %s, which nobody added", id, parent_id);

@@ -18,8 +18,8 @@ void chain_option(struct chain *c, const char *name, const char *value);
 /* The value of this field in a header; false, and "", if it has none. */
 bool chain_field(const char *record, char name, char *value, size_t size);
 
-/* Is this the record of a caused job, or of a callback (batch.h)? Then add it to the model. NULL:
- * it is not. */
+/* Is this the record of a caused job, of a callback (batch.h) or of a schedule (schedule.h)? Then
+ * add it to the model. NULL: it is not. */
 struct entry *chain_meet(const char *id, const char *record);
 
 /* Has an end of this job caused a job that nobody has met yet? */

@@ -10,6 +10,7 @@
 #include "batch.h"
 #include "chain.h"
 #include "plan.h"
+#include "schedule.h"
 #include "run/guard/guard.h"
 
 /* The shortest silence that may be taken for death: what a guard needs (sched/silence.h). */
@@ -45,8 +46,8 @@ struct model {
 static struct model now, saved;
 static struct claim *claims;
 static size_t nclaims;
-static int64_t latest_us;              /* the highest time of Redis' clock so far */
-static int64_t tokens[PLAN_LOCKS + 1]; /* the highest fence of each lock */
+static int64_t latest_us; /* the highest time of Redis' clock so far */
+static int64_t tokens[PLAN_LOCKS + 1 + PLAN_SCHEDULES]; /* the highest fence of each lock */
 static int64_t
     *rated_us; /* claims under the rate, by Redis' clock, since it went back or lost data */
 static size_t nrated;
@@ -821,6 +822,8 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
         on_reconcile(a, r);
     } else if (strcmp(f, "later_v1_reap") == 0) {
         on_reap(a, r);
+    } else if (strcmp(f, "later_v1_fire") == 0) {
+        schedule_fired(a, r);
     } else if (strcmp(f, "later_v1_leave") == 0) {
         on_leave(a, r);
     } else if (strcmp(f, "later_add") == 0) {
@@ -915,6 +918,7 @@ void ledger_save(void)
 {
     copy_model(&saved, &now);
     batch_save();
+    schedule_save();
 }
 
 void ledger_lose(void)
@@ -933,6 +937,7 @@ void ledger_lose(void)
     for (size_t i = 0; i < now.njobs; i++)
         now.jobs[i].is_rolled_back = true;
     batch_lose();
+    schedule_lose();
     nlosses++;
     lost_at_us = world.now_us;
     free(was.jobs);

@@ -10,6 +10,8 @@
  *   I7  no two run under one lock, and as many under a semaphore as it has permits
  *   I11 each end of a job causes exactly what its chain, its handler and its batch say (chain.h,
  *       batch.h)
+ *   schedule-… each occurrence of a schedule is added once, or counted as skipped or missed
+ *       (schedule.h)
  *   LockToken   the fences of a lock rise            I10 nothing is left behind
  *   GcraWindow  no more starts in any time than burst + rate * time
  *   early       no start before its time by Redis' clock
@@ -58,6 +60,8 @@ struct entry {
     struct chain chain;
     int batch; /* 0: none */
     bool is_child, has_died;
+    int schedule; /* its number, from 1; 0: none */
+    int64_t occurrence_ms;
 };
 
 /* A raw member that waits. */

@@ -1,6 +1,6 @@
 /*
- * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--without fence|link|gate|rate|guard]
- *           [--workers N] [--verbose]
+ * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--workers N] [--verbose]
+ *           [--without fence|link|gate|rate|cursor|guard]
  *
  * Deterministic simulation of the shipped scheduler on a real redis-server. README.md in this
  * folder says what is real and what is not. Exit status: 0 if no property broke, else 1.
@@ -18,6 +18,7 @@
 #include "net.h"
 #include "plan.h"
 #include "producer.h"
+#include "schedule.h"
 #include "server.h"
 #include "trouble.h"
 #include "virtual_guard.h"
@@ -147,6 +148,7 @@ static void live(const struct plan *plan, struct totals *t)
     if (world.broken[0] != '\0')
         return;
     trouble_end();
+    schedule_end();
     producer_calm();
     begin = world.now_us;
     /* All jobs must have ended, and still have ended SETTLE_US later, when a broken link would have
@@ -184,6 +186,7 @@ static void run_seed(uint64_t seed, const struct options *o, struct totals *t)
     server_flush();
     ledger_begin();
     batch_begin(&plan);
+    schedule_begin(&plan);
     net_begin(&plan);
     virtual_pool_begin(&plan);
     workers_begin(&plan);
@@ -255,8 +258,9 @@ static int run_all(const struct options *o)
 
 static void usage(void)
 {
-    (void)fprintf(stderr, "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
-                          "[--without fence|link|gate|rate|guard] [--workers N] [--verbose]\n");
+    (void)fprintf(stderr,
+                  "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
+                  "[--without fence|link|gate|rate|cursor|guard] [--workers N] [--verbose]\n");
     exit(64);
 }
 
@@ -285,7 +289,7 @@ static void read_option(struct options *o, const char *name, const char *value)
     else if (strcmp(name, "--without") == 0 &&
              (strcmp(value, "fence") == 0 || strcmp(value, "link") == 0 ||
               strcmp(value, "gate") == 0 || strcmp(value, "rate") == 0 ||
-              strcmp(value, "guard") == 0))
+              strcmp(value, "cursor") == 0 || strcmp(value, "guard") == 0))
         o->without = value;
     else if (strcmp(name, "--workers") == 0)
         o->workers = (unsigned)atoi(value);

@@ -17,6 +17,8 @@
 #define PLAN_RATE_TEXT "rate 4/1s burst 2"
 #define PLAN_RATE_PER_S 4
 #define PLAN_RATE_BURST 2
+/* Each has a lock of its own behind those: PLAN_LOCKS + 1 and on. */
+#define PLAN_SCHEDULES 4
 
 struct plan {
     unsigned workers, places, jobs, queues;
@@ -36,6 +38,7 @@ struct plan {
     unsigned gates;     /* jobs in a thousand that pass locks, a semaphore or a rate */
     unsigned chains;    /* adds in a thousand that name what follows */
     unsigned batches;   /* how many */
+    unsigned schedules; /* how many */
     unsigned children;  /* handlers in a thousand that add jobs */
     unsigned operators; /* actions of people: cancel, retry, pause … */
     unsigned quick;     /* handlers in a thousand that end at once, so that jobs are prefetched */

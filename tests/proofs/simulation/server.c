@@ -15,7 +15,9 @@
 #include "lua/lua_lib.h"
 #include "world.h"
 
-/* jemalloc's background thread waits for times of the wall clock, which stands: a busy loop. */
+/* jemalloc's background thread waits for times of the wall clock, which stands: a busy loop.
+ * Definitions of schedules stay in a list, so that workers read them in the same order each time.
+ */
 static const char *const server_args[] = {"--enable-debug-command",
                                           "yes",
                                           "--activerehashing",
@@ -28,6 +30,8 @@ static const char *const server_args[] = {"--enable-debug-command",
                                           "2",
                                           "--busy-reply-threshold",
                                           "60000",
+                                          "--hash-max-listpack-value",
+                                          "1024",
                                           NULL};
 
 static struct test_redis redis;
@@ -334,6 +338,9 @@ static const struct {
     /* A job that was granted counts when it starts. */
     {"rate", "      L.take(book, g, job, fence)\n      L.touch(book, id)\n",
      "      L.touch(book, id)\n"},
+    /* Two workers fire the same occurrence. */
+    {"cursor", "or item.next ~= known then", "then"},
+    {"cursor", "c.last and c.revision == s.revision and at <= c.last", "false"},
 };
 
 static void load_library(const char *without)

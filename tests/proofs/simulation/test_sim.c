@@ -137,6 +137,12 @@ static void test_sim_finds_starts_that_are_not_counted(void **state)
     finds("rate", "GcraWindow", "1..2000");
 }
 
+static void test_sim_finds_occurrences_that_are_added_twice(void **state)
+{
+    (void)state;
+    finds("cursor", "schedule-once", "1..2000");
+}
+
 static void test_sim_finds_a_missing_guard(void **state)
 {
     (void)state;
@@ -152,6 +158,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_link_check, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_gate_that_lets_all_in, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_starts_that_are_not_counted, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_occurrences_that_are_added_twice, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_guard, setup, teardown),
     };

@@ -177,6 +177,7 @@ static void tear_down(struct worker *w)
     virtual_guard_free(d->guard);
     d->guard = NULL;
     runner_free(d->runner);
+    schedules_free(d->schedules);
     sched_free(d->sched);
     link_free(d->link);
     remains_free(d->remains);
@@ -185,6 +186,7 @@ static void tear_down(struct worker *w)
     if (d->state_folder != NULL)
         d->state_folder->is_taken = false;
     d->runner = NULL;
+    d->schedules = NULL;
     d->sched = NULL;
     d->link = NULL;
     d->remains = NULL;
@@ -310,6 +312,9 @@ static void build(struct worker *w)
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
     d->remains = remains_new(d->loop, d->link, "default", &d->me, daemon_on_remains_ended, d);
     d->store = store_redis_new(d->link, "default", &store_events);
+    /* Not by default: a run without schedules goes as it did before there were any. */
+    if (plan->schedules > 0)
+        d->schedules = schedules_new(d->loop, d->link, d->store, "default");
     d->runner = runner_new(d->loop, plan->places, "default", d->state_folder, &runner_events, &err);
     d->guard = virtual_guard_new(w);
     runner_set_guard(d->runner, d->guard);
@@ -374,6 +379,7 @@ static void on_term(void *arg)
 {
     struct worker *w = arg;
 
+    schedules_stop(w->d.schedules);
     sched_stop(w->d.sched, mono_now());
 }
 
