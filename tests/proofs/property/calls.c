@@ -558,7 +558,7 @@ static void move_time(struct maker *k)
     static const int64_t crowded_us[] = {1, 1, 1, 5000, 100000, 300000, 700000, 2000000};
     const struct model *m = k->m;
     bool is_close = m->is_crowded || m->is_plain;
-    bool is_near = m->is_gated || m->is_chained || m->is_batched;
+    bool is_near = m->is_gated || m->is_chained || m->is_batched || m->is_scheduled;
     int64_t most = is_close && percent(k, 99)  ? PICK(k, crowded_us)
                    : is_near && percent(k, 98) ? PICK(k, gated_us)
                                                : PICK(k, most_us);
@@ -568,28 +568,73 @@ static void move_time(struct maker *k)
     if (m->is_batched && percent(k, 1))
         us = INT64_C(500000000000) + (int64_t)(rnd_next(&k->rnd) % UINT64_C(200000000000));
 
+    /* The cursor of a schedule that is gone is forgotten after 90 days. */
+    if (m->is_scheduled && percent(k, 1))
+        us = INT64_C(7700000000000) + (int64_t)(rnd_next(&k->rnd) % UINT64_C(200000000000));
+
     model_set_time(k->m, k->m->now_us + (percent(k, 2) ? -(us % 5000000) : us));
 }
 
 static const struct {
     int weight, gated, crowded; /* in a sequence of this kind */
     void (*make)(struct maker *k);
-} MAKERS[] = {{14, 22, 20, make_add},      {5, 2, 6, make_add_many},     {6, 2, 0, make_raw},
-              {6, 5, 3, make_cancel},      {4, 3, 0, make_run_now},      {5, 3, 1, make_reschedule},
-              {5, 4, 1, make_retry},       {3, 3, 1, make_show},         {3, 2, 0, make_result},
-              {4, 2, 0, make_await},       {2, 2, 1, make_pause},        {3, 3, 3, make_resume},
-              {2, 1, 0, make_stats},       {2, 1, 1, make_forget},       {1, 0, 0, make_known},
-              {5, 3, 1, make_list},        {6, 4, 1, make_register},     {4, 1, 0, make_beat},
-              {4, 3, 1, make_reconcile},   {7, 5, 2, make_reap},         {2, 2, 0, make_leave},
-              {1, 0, 0, make_quiet},       {1, 0, 0, make_workers},      {3, 1, 0, make_note},
-              {6, 4, 2, make_tidy},        {28, 45, 60, make_step},      {1, 1, 0, make_loss},
-              {1, 9, 7, make_lock},        {1, 7, 7, make_unlock},       {1, 2, 0, make_renew},
-              {1, 6, 3, make_throttle},    {1, 1, 0, make_fence_check},  {1, 6, 3, make_limit_set},
-              {1, 1, 0, make_limit_del},   {1, 1, 0, make_limits},       {1, 4, 3, make_enter},
-              {1, 3, 3, make_exit},        {1, 4, 1, make_queue_gates},  {4, 3, 1, make_import},
-              {4, 3, 1, make_batch},       {2, 2, 1, make_batch_seal},   {1, 1, 0, make_batch_show},
-              {1, 1, 0, make_batch_jobs},  {1, 2, 1, make_batch_cancel}, {1, 0, 0, make_batches},
-              {1, 1, 0, make_batch_audit}, {3, 3, 1, make_purge},        {1, 1, 0, make_corrupt}};
+} MAKERS[] = {{14, 22, 20, make_add},
+              {5, 2, 6, make_add_many},
+              {6, 2, 0, make_raw},
+              {6, 5, 3, make_cancel},
+              {4, 3, 0, make_run_now},
+              {5, 3, 1, make_reschedule},
+              {5, 4, 1, make_retry},
+              {3, 3, 1, make_show},
+              {3, 2, 0, make_result},
+              {4, 2, 0, make_await},
+              {2, 2, 1, make_pause},
+              {3, 3, 3, make_resume},
+              {2, 1, 0, make_stats},
+              {2, 1, 1, make_forget},
+              {1, 0, 0, make_known},
+              {5, 3, 1, make_list},
+              {6, 4, 1, make_register},
+              {4, 1, 0, make_beat},
+              {4, 3, 1, make_reconcile},
+              {7, 5, 2, make_reap},
+              {2, 2, 0, make_leave},
+              {1, 0, 0, make_quiet},
+              {1, 0, 0, make_workers},
+              {3, 1, 0, make_note},
+              {6, 4, 2, make_tidy},
+              {28, 45, 60, make_step},
+              {1, 1, 0, make_loss},
+              {1, 9, 7, make_lock},
+              {1, 7, 7, make_unlock},
+              {1, 2, 0, make_renew},
+              {1, 6, 3, make_throttle},
+              {1, 1, 0, make_fence_check},
+              {1, 6, 3, make_limit_set},
+              {1, 1, 0, make_limit_del},
+              {1, 1, 0, make_limits},
+              {1, 4, 3, make_enter},
+              {1, 3, 3, make_exit},
+              {1, 4, 1, make_queue_gates},
+              {4, 3, 1, make_import},
+              {4, 3, 1, make_batch},
+              {2, 2, 1, make_batch_seal},
+              {1, 1, 0, make_batch_show},
+              {1, 1, 0, make_batch_jobs},
+              {1, 2, 1, make_batch_cancel},
+              {1, 0, 0, make_batches},
+              {1, 1, 0, make_batch_audit},
+              {3, 3, 1, make_purge},
+              {1, 1, 0, make_corrupt},
+              {2, 2, 1, make_schedule_set},
+              {1, 1, 0, make_declare},
+              {1, 1, 0, make_schedule_del},
+              {1, 1, 0, make_schedule_pause},
+              {1, 1, 0, make_schedule_resume},
+              {1, 1, 0, make_schedule_run},
+              {1, 1, 0, make_schedule_show},
+              {1, 1, 0, make_schedules},
+              {3, 3, 1, make_fire}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */
@@ -616,6 +661,44 @@ static void (*const BATCHED[])(struct maker *k) = {
     make_register,     make_cancel,     make_reap,       make_retry,       make_retry,
     make_batch_cancel, make_purge,      make_tidy,       make_corrupt};
 
+/* The same for schedules: their last jobs wait, run, fail and end when the next ones are due. */
+static void (*const SCHEDULED[])(struct maker *k) = {make_schedule_set,
+                                                     make_schedule_set,
+                                                     make_schedule_set,
+                                                     make_declare,
+                                                     make_schedule_del,
+                                                     make_schedule_pause,
+                                                     make_schedule_resume,
+                                                     make_schedule_run,
+                                                     make_schedule_run,
+                                                     make_schedule_show,
+                                                     make_schedule_show,
+                                                     make_schedules,
+                                                     make_fire,
+                                                     make_fire,
+                                                     make_fire,
+                                                     make_fire,
+                                                     make_fire,
+                                                     make_fire,
+                                                     make_fire,
+                                                     make_fire,
+                                                     make_step,
+                                                     make_step,
+                                                     make_step,
+                                                     make_step,
+                                                     make_step,
+                                                     make_step,
+                                                     make_step,
+                                                     make_step,
+                                                     make_register,
+                                                     make_cancel,
+                                                     make_retry,
+                                                     make_reap,
+                                                     make_tidy,
+                                                     make_beat,
+                                                     make_limit_set,
+                                                     make_queue_gates};
+
 static int weight_of(const struct model *m, size_t i)
 {
     return m->is_crowded ? MAKERS[i].crowded : m->is_gated ? MAKERS[i].gated : MAKERS[i].weight;
@@ -634,7 +717,7 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
         return;
     }
     /* Jobs need a worker to claim them, and gates need definitions. */
-    if ((m->is_gated || m->is_plain || m->is_chained || m->is_batched) &&
+    if ((m->is_gated || m->is_plain || m->is_chained || m->is_batched || m->is_scheduled) &&
         strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 && percent(&k, 50)) {
         make_register(&k);
         return;
@@ -649,6 +732,10 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
     }
     if (m->is_chained && percent(&k, 75)) {
         PICK(&k, CHAINED)(&k);
+        return;
+    }
+    if (m->is_scheduled && percent(&k, 85)) {
+        PICK(&k, SCHEDULED)(&k);
         return;
     }
     if (m->is_batched && percent(&k, 80)) {

@@ -85,6 +85,18 @@ void make_purge(struct maker *k);
 void make_corrupt(struct maker *k);
 void make_corrupt_end(struct maker *k);
 
+/* ---- schedules (calls_schedules.c) */
+
+void make_schedule_set(struct maker *k);
+void make_declare(struct maker *k);
+void make_schedule_del(struct maker *k);
+void make_schedule_pause(struct maker *k);
+void make_schedule_resume(struct maker *k);
+void make_schedule_run(struct maker *k);
+void make_schedule_show(struct maker *k); /* one, or its calendar */
+void make_schedules(struct maker *k);     /* all, or an audit of them */
+void make_fire(struct maker *k);
+
 /* ---- gates (calls_gates.c) */
 
 /* Add gates, a unique key and the options that belong to it, for an add. */

@@ -81,6 +81,7 @@ void model_set_time(struct model *m, int64_t now_us)
     for (size_t i = 0; i < m->tokens; i++)
         if (m->token[i].expire_ms < MODEL_MS(m))
             m->token[i].expire_ms = MODEL_NONE;
+    schedules_set_time(m);
     gates_set_time(m, was_us);
 }
 
@@ -100,6 +101,7 @@ void model_reset(struct model *m, int64_t now_us)
     m->heard_before = 0;
     m->gates = gates;
     gates_reset(m);
+    schedules_reset(m);
     m->now_us = now_us;
     model_set_time(m, now_us);
     m->max_payload = MODEL_NONE;
@@ -193,6 +195,11 @@ struct model_job *model_find(struct model *m, const char *id)
 bool model_is_solo(const struct model_job *j)
 {
     return j->crashes >= 2;
+}
+
+bool model_is_followed(const struct model_job *j)
+{
+    return j->chain.thens > 0 || j->chain.schedule != NULL;
 }
 
 const char *model_state_name(enum model_state state)
@@ -402,6 +409,7 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     model_set(&j->error, outcome);
     unique_end(m, j);
     batch_end(m, j, MEMBER_DEAD);
+    schedule_mark_end(m, j, false);
     m->queue[j->queue].is_known = true;
     m->queue[j->queue].dead++;
     model_announce(m, j, outcome);

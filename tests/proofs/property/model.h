@@ -32,7 +32,9 @@
 #define MODEL_JOB_GATES 6
 #define MODEL_THENS 8
 #define MODEL_BATCHES 8
-#define MODEL_CALLBACKS 3    /* then, finally, on_dead */
+#define MODEL_CALLBACKS 3 /* then, finally, on_dead */
+#define MODEL_SCHEDULES 4
+#define MODEL_CALENDARS 32
 #define MODEL_REASON 256     /* bytes that are kept of the reason of a death */
 #define MODEL_NONE INT64_MIN /* not given, or no number */
 #define MODEL_BIG 16384      /* a larger payload has a key of its own */
@@ -55,7 +57,8 @@ struct model_spot {
     struct model_gate *gate[MODEL_JOB_GATES];
 };
 
-/* What the end of a job causes, and what caused the job (model_chains.c, model_batches.c). */
+/* What the end of a job causes, and what caused the job (model_chains.c, model_batches.c,
+ * model_schedules.c). */
 struct model_chain {
     int then[MODEL_THENS], thens;  /* the queues that follow when it is done */
     int on_dead;                   /* the queue that is told of its death; -1: none */
@@ -63,6 +66,8 @@ struct model_chain {
     char reason[MODEL_REASON + 1]; /* why that one died; "": none */
     const char *batch;             /* that it belongs to; NULL: none */
     char callback[64];             /* the batch that it tells of, and its counts; "": none */
+    const char *schedule;          /* that added it; NULL: none */
+    int64_t occurrence_ms, day;    /* for which time, and its day in a calendar; 0: none */
 };
 
 #define MODEL_HEADER 2048 /* bytes of a record before its payload */
@@ -115,6 +120,51 @@ struct model_batch {
     bool is_large;                                         /* its members had no order in Redis */
     struct model_member member[MODEL_JOBS];
     size_t members;
+};
+
+/* Of an add. */
+struct model_options {
+    int64_t due; /* from `in` or `at`; without them: now */
+    int priority;
+    int64_t a, t, x, k;
+    const char *key, *trace, *token;
+    const char *gate[MODEL_KINDS]; /* as given, with {key}; NULL: none */
+    const char *unique, *mode;     /* NULL: not given */
+    int64_t unique_for;            /* MODEL_NONE: not given */
+    struct model_chain chain;
+    const char *inside;  /* the batch of the job that adds this one; NULL: none */
+    const char *refusal; /* of an option that is refused when it is read; NULL: none */
+};
+
+/* A schedule, and how far it is; that stays when the schedule goes. */
+struct model_schedule {
+    bool is_there;
+    const char *name;
+    int64_t revision;
+    char when[64];
+    const char *tz, *overlap, *catch_up;
+    int queue;
+    int64_t window_ms, splay_ms, from_ms, until_ms; /* MODEL_NONE: not given */
+    char options[192];                              /* of its jobs, as text; "": none */
+    struct model_options o;                         /* the same */
+    struct bytes payload;
+    int64_t file_ms; /* when the file that defines it was read; MODEL_NONE: no file does */
+    int64_t gone_ms; /* when the cursor of a schedule that is gone is forgotten */
+    char paused[96]; /* as in R:schedule:paused; "": it is not */
+    int64_t paused_until_ms;
+    bool has_cursor;
+    int64_t planned, last, next; /* of the cursor: its revision, occurrences; MODEL_NONE: none */
+    char zones[16], job_id[16];
+    int64_t runs, skipped, missed;
+};
+
+/* The days of a year in the calendar of a schedule. */
+struct model_calendar {
+    bool is_there;
+    int schedule, year;
+    unsigned char bits[256];
+    size_t n;
+    int64_t until_ms;
 };
 
 struct model_raw {
@@ -175,9 +225,13 @@ struct model {
     bool is_plain;            /* most jobs have no options, and there are many */
     bool is_chained;          /* most jobs cause others */
     bool is_batched;          /* most jobs belong to batches */
+    bool is_scheduled;        /* most jobs come from schedules */
     bool ends_later;          /* ends of members wait for batches_end_later */
     int caused[MODEL_QUEUES]; /* jobs that other jobs or batches have added to a queue */
     struct model_queue queue[MODEL_QUEUES];
+    struct model_schedule schedule[MODEL_SCHEDULES];
+    struct model_calendar calendar[MODEL_CALENDARS];
+    int64_t schedules_changed; /* a clock number; 0: never */
     struct model_job job[MODEL_JOBS];
     size_t jobs;
     struct model_raw raw[MODEL_RAWS];
@@ -198,19 +252,6 @@ void model_reset(struct model *m, int64_t now_us);
 void model_set_time(struct model *m, int64_t now_us);
 
 /* ---- public functions */
-
-struct model_options {
-    int64_t due; /* from `in` or `at`; without them: now */
-    int priority;
-    int64_t a, t, x, k;
-    const char *key, *trace, *token;
-    const char *gate[MODEL_KINDS]; /* as given, with {key}; NULL: none */
-    const char *unique, *mode;     /* NULL: not given */
-    int64_t unique_for;            /* MODEL_NONE: not given */
-    struct model_chain chain;
-    const char *inside;  /* the batch of the job that adds this one; NULL: none */
-    const char *refusal; /* of an option that is refused when it is read; NULL: none */
-};
 
 void model_add(struct model *m, int q, const struct model_options *o, struct bytes payload,
                struct buf *out);
@@ -240,9 +281,9 @@ const char *model_refusal(struct model *m, int q, const struct model_options *o,
 struct model_job *model_insert(struct model *m, int64_t number, int q,
                                const struct model_options *o, struct bytes payload);
 void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf *out);
-/* Cancel a job that has not ended; the caller lets in the waiters at its gates. Returns the word of
- * the reply. */
-const char *model_cancel_live(struct model *m, struct model_job *j);
+/* Cancel a job that has not ended. why: the text of its outcome if it does not run. The caller lets
+ * in the waiters at its gates. Returns the word of the reply. */
+const char *model_cancel_live(struct model *m, struct model_job *j, const char *why);
 void model_run_now(struct model *m, const char *id, struct buf *out);
 /* at: as L.time reads it; a past time is not yet replaced by now. */
 void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *out);
@@ -455,6 +496,67 @@ struct batch_counts {
 
 const struct batch_counts *batch_counts(void);
 
+/* ---- schedules (model_schedules.c) */
+
+#define MODEL_SUPERSEDED "superseded by the next occurrence"
+
+void schedules_reset(struct model *m);
+/* Calendars whose time is over are gone. */
+void schedules_set_time(struct model *m);
+/* Returns NULL for a name that is not well-formed. */
+struct model_schedule *schedule_of(struct model *m, const char *name);
+/* Mark the day of this job that ends. is_ok: it is done, not dead. */
+void schedule_mark_end(struct model *m, const struct model_job *j, bool is_ok);
+void schedules_tidy(struct model *m);
+void schedules_render(const struct model *m, struct rows *rows);
+
+/* What is set. It has the form of a schedule; o: of its jobs. */
+struct model_schedule_options {
+    struct model_schedule s; /* name NULL: not well-formed; queue -1: not given */
+    const char *refusal;     /* of an option; NULL: none */
+};
+
+void model_schedule_set(struct model *m, const struct model_schedule_options *o, struct buf *out);
+void model_schedule_del(struct model *m, const char *name, struct buf *out);
+/* for_ms: MODEL_NONE without a limit. */
+void model_schedule_pause(struct model *m, const char *name, const char *who, const char *reason,
+                          int64_t for_ms, struct buf *out);
+void model_schedule_resume(struct model *m, const char *name, struct buf *out);
+/* at, perhaps past; occurrence: MODEL_NONE: not given. */
+void model_schedule_run(struct model *m, const char *name, int64_t at, int64_t occurrence,
+                        bool is_forced, struct buf *out);
+void model_schedule_show(struct model *m, const char *name, struct buf *out);
+void model_schedule_calendar(struct model *m, const char *name, int year, struct buf *out);
+/* All, of which there is at most one: Redis tells several in no order. is_page: the reply of
+ * later_v1_schedules. */
+void model_schedules(struct model *m, bool is_page, struct buf *out);
+/* An audit of the schedules, or of the cursors, finds nothing. */
+void model_schedule_audit(struct model *m, bool of_cursors, struct buf *out);
+void model_declare(struct model *m, int64_t epoch, int64_t read_ms, bool is_last, size_t n,
+                   const struct model_schedule_options *all, struct buf *out);
+
+#define MODEL_OCCURRENCES 6
+
+/* What a worker believes of a schedule, and what is to be added. */
+struct model_fire {
+    const char *name;
+    int64_t revision, next, new_next; /* next: MODEL_NONE: '-' */
+    const char *zones;
+    int64_t missed;
+    size_t missed_days, times;
+    int64_t missed_day[MODEL_OCCURRENCES], at[MODEL_OCCURRENCES], day[MODEL_OCCURRENCES];
+};
+
+void model_fire(struct model *m, int64_t epoch, size_t n, const struct model_fire *item,
+                struct buf *out);
+
+/* What the calls of this process have done with schedules. */
+struct schedule_counts {
+    uint64_t added, skipped, superseded, failed, missed, moved, ended, forgotten;
+};
+
+const struct schedule_counts *schedule_counts(void);
+
 /* ---- purge (model_purge.c) */
 
 /* state: due, parked, dead or done */
@@ -491,6 +593,8 @@ struct model_job *model_new_job(struct model *m, int64_t number, int q, struct b
 /* Returns the job, wherever it is, or NULL. */
 struct model_job *model_find(struct model *m, const char *id);
 bool model_is_solo(const struct model_job *j);
+/* Does its end cause another job, or a mark in a calendar? */
+bool model_is_followed(const struct model_job *j);
 struct model_worker *model_worker(struct model *m, int64_t epoch);
 /* "ok", "dead" or "unknown" */
 const char *model_status(struct model *m, int64_t epoch);

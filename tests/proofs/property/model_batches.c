@@ -207,8 +207,10 @@ void batches_end_later(struct model *m)
         bool has_changed = false;
 
         for (size_t k = i; b != NULL && k < later.n; k++) {
-            struct model_member *of = member_of(b, later.job[k]);
+            struct model_member *of = batch_member(m, later.job[k]);
 
+            if (batch_of(m, later.job[k]->chain.batch) != b)
+                continue;
             if (of == NULL || of->state == MEMBER_DONE)
                 continue;
             of->state = MEMBER_DONE;
@@ -518,7 +520,7 @@ static void cancel_page(struct model *m, const struct model_member *all, size_t 
 
         if (j->corrupt != NULL)
             continue;
-        if (strcmp(model_cancel_live(m, j), "cancelled") == 0)
+        if (strcmp(model_cancel_live(m, j, "cancelled while waiting"), "cancelled") == 0)
             cancelled++;
         else
             cancelling++;

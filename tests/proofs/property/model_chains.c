@@ -48,6 +48,10 @@ void model_record_chain(const struct model_job *j, struct buf *out)
         buf_printf(out, " b=%s", chain->batch);
     if (chain->callback[0] != '\0')
         buf_printf(out, " B=%s", chain->callback);
+    if (chain->schedule != NULL)
+        buf_printf(out, " S=%s O=%lld", chain->schedule, (long long)chain->occurrence_ms);
+    if (chain->day != 0)
+        buf_printf(out, " Y=%lld", (long long)chain->day);
 }
 
 static void put_text(struct buf *out, const char *name, const char *text)
@@ -72,6 +76,11 @@ void model_show_chain(const struct model *m, const struct model_job *j, struct b
     put_text(out, "parent", chain->parent);
     put_text(out, "batch", chain->batch != NULL ? chain->batch : "");
     put_text(out, "caused", j->caused != NULL ? j->caused : "");
+    if (chain->schedule != NULL) {
+        put_text(out, "schedule", chain->schedule);
+        out_text(out, "occurrence_ms");
+        out_number(out, chain->occurrence_ms);
+    }
     put_text(out, "reason", chain->reason);
     put_text(out, "callback_of", callback);
     buf_done(&thens);
@@ -250,6 +259,27 @@ static void add_children(struct model *m, struct model_job *j, const struct mode
     memcpy(s->room, room, sizeof(room));
 }
 
+/* Would this child be dropped, since its unique key is taken? */
+static bool is_dropped(struct model *m, const struct model_child *c)
+{
+    const struct model_unique *u = c->o.unique != NULL ? unique_of(m, c->queue, c->o.unique) : NULL;
+    const struct model_job *j = u != NULL ? model_find(m, u->id) : NULL;
+
+    if (u == NULL)
+        return false;
+    return j != NULL && j->state <= JOB_RUNNING
+               ? c->o.mode == NULL || strcmp(c->o.mode, "drop") == 0
+               : u->end != MODEL_NONE;
+}
+
+/* Would this child be a job that waits? */
+static bool reads_head(struct model *m, const struct model_child *c)
+{
+    bool is_repeated = c->o.token != NULL && model_has_token(m, c->o.token);
+
+    return !is_repeated && !is_dropped(m, c);
+}
+
 size_t model_add_children(struct model *m, struct model_job *j, const struct model_end *e,
                           const char **refusal)
 {
@@ -258,6 +288,8 @@ size_t model_add_children(struct model *m, struct model_job *j, const struct mod
         counts.refused += *refusal != NULL;
         if (*refusal != NULL)
             return i + 1;
+        /* Also where a later one is refused. */
+        m->queue[e->child[i].queue].is_head_read |= reads_head(m, &e->child[i]);
     }
     add_children(m, j, e);
     return 0;

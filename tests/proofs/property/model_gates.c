@@ -45,8 +45,10 @@ static void expire(struct model *m, struct model_gate *g)
         g->is_held = false;
     g->has_tat = g->has_tat && g->tat_end >= now;
     g->has_window = g->has_window && g->window_end >= now;
-    if (g->log_end < now)
+    if (g->log_end < now && g->logged > 0) {
+        g->forgotten_us = g->log[g->logged - 1][0];
         g->logged = 0;
+    }
 }
 
 void gates_set_time(struct model *m, int64_t was_us)

@@ -63,6 +63,7 @@ struct model_gate {
     int64_t log[STARTS_MAX][2]; /* us, number */
     size_t logged;
     int64_t log_end;
+    int64_t forgotten_us; /* the last claim of a log that has expired; 0: none */
     bool is_aside[MODEL_QUEUES];
     /* To check the promises. */
     int64_t last_fence;

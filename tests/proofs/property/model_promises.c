@@ -303,6 +303,15 @@ static const char *broken_sem(struct model *m, struct model_gate *g)
     return NULL;
 }
 
+/* A sliding rate forgets its claims by the time that it had when they were made. Where that became
+ * longer, it has permits again before its timer is due. */
+static bool has_forgotten(struct model *m, const struct model_gate *g)
+{
+    const struct model_limit *l = g->kind == KIND_RATE ? limit_of(m, KIND_RATE, g->name) : NULL;
+
+    return l != NULL && g->forgotten_us + l->per_ms * 1000 > m->now_us;
+}
+
 /* If a gate with waiters has a free permit, its timer must be due. Timers are in ms, and never
  * early. */
 static const char *broken_waiters(struct model *m, struct model_gate *g)
@@ -319,7 +328,7 @@ static const char *broken_waiters(struct model *m, struct model_gate *g)
     /* On a copy: gate_permits forgets what is over, but no call did. */
     copy = *g;
     copy.name = copy.id + (g->name - g->id);
-    if (gate_permits(m, &copy, &opens) <= 0)
+    if (gate_permits(m, &copy, &opens) <= 0 || has_forgotten(m, g))
         return NULL;
     (void)snprintf(what, sizeof(what), "gate:%s", g->id);
     for (size_t i = 0; i < TIMERS_MAX; i++) {
@@ -358,7 +367,7 @@ static const char *broken_job(struct model *m, const struct model_job *j)
         return "a job reserves whose queue stands aside";
     if (j->state == JOB_PARKED && j->spot.passed_over > MODEL_PASSED_OVER_MAX + 1 + j->spot.n)
         return "overtaking is not bounded";
-    if (j->state == JOB_RUNNING && (j->chain.thens > 0 || j->chain.batch != NULL) !=
+    if (j->state == JOB_RUNNING && (model_is_followed(j) || j->chain.batch != NULL) !=
                                        (j->holds != NULL && (strncmp(j->holds, "then", 4) == 0 ||
                                                              strncmp(j->holds, "batch ", 6) == 0)))
         return "R:holds does not say whether a running job is followed";

@@ -278,7 +278,7 @@ void model_add_many(struct model *m, int q, const struct model_options *o, size_
 
 /* ---- one job */
 
-const char *model_cancel_live(struct model *m, struct model_job *j)
+const char *model_cancel_live(struct model *m, struct model_job *j, const char *why)
 {
     int64_t now = MODEL_MS(m);
 
@@ -291,8 +291,7 @@ const char *model_cancel_live(struct model *m, struct model_job *j)
     }
     if (j->state == JOB_PARKED)
         waiters_unpark(m, j, false);
-    model_end_cancelled(
-        m, j, model_outcome("cancelled", 0, now, j->starts, "cancelled while waiting", ""));
+    model_end_cancelled(m, j, model_outcome("cancelled", 0, now, j->starts, why, ""));
     return "cancelled";
 }
 
@@ -307,7 +306,7 @@ void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf
     } else if (j->state > JOB_RUNNING || (j->state == JOB_RUNNING && only_waiting)) {
         out_refusal(out, "ELATER_STATE");
     } else {
-        out_text(out, model_cancel_live(m, j));
+        out_text(out, model_cancel_live(m, j, "cancelled while waiting"));
         waiters_hand_on(m);
     }
 }

@@ -108,6 +108,8 @@ static int64_t purge_parked(struct model *m, int q, int64_t most)
     struct model_job *row[MODEL_JOBS];
     size_t n = within(row, model_jobs(m, q, JOB_PARKED, -1, row), least(most, PARKED_MOST));
 
+    if (n == 0)
+        return 0;
     for (size_t i = 0; i < n; i++)
         waiters_unpark(m, row[i], false);
     (void)drop(m, q, row, n);

@@ -184,6 +184,7 @@ void model_render(struct model *m, struct buf *out)
         rows_number(&rows, "config", "hash", "max_payload", m->max_payload);
     gates_render(m, &rows);
     batches_render(m, &rows);
+    schedules_render(m, &rows);
     rows_take(&rows, out);
 }
 

@@ -18,7 +18,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
 
     if (e->verb == VERB_PROGRESS) {
         model_set(&j->progress, model_line(e->text));
-    } else if (j->corrupt != NULL && is_done(e) && j->chain.thens == 0) {
+    } else if (j->corrupt != NULL && is_done(e) && !model_is_followed(j)) {
         m->queue[e->queue].done++;
         j->corrupt = NULL;
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->output), 0);
@@ -31,6 +31,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
     } else if (is_done(e)) {
         m->queue[j->queue].done++;
         model_follow(m, j, e->verb == VERB_RESULT ? &result : NULL);
+        schedule_mark_end(m, j, true);
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->output),
                      e->a);
         model_keep_caused(j);
@@ -90,7 +91,7 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
                        struct freed *f, struct buf *out)
 {
     struct model_job *j = model_find(m, e->id);
-    bool is_followed = j != NULL && j->chain.thens > 0;
+    bool is_followed = j != NULL && model_is_followed(j);
     char text[96];
 
     if (j == NULL || j->state != JOB_RUNNING || j->score != s->epoch || j->starts != e->start) {

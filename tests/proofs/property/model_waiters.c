@@ -248,8 +248,8 @@ void waiters_hold(struct model *m, struct model_job *j, const struct model_spot 
 {
     struct buf text = BUF_INIT;
 
-    if (is_started && (j->chain.thens > 0 || j->chain.batch != NULL))
-        buf_puts(&text, j->chain.thens > 0 ? "then" : "batch");
+    if (is_started && (model_is_followed(j) || j->chain.batch != NULL))
+        buf_puts(&text, model_is_followed(j) ? "then" : "batch");
     if (is_started && j->chain.batch != NULL)
         buf_printf(&text, " %s", j->chain.batch);
     for (int i = 0; i < taken; i++)

@@ -306,7 +306,10 @@ void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *
     }
     reply_strangers(m, out);
     buf_puts(out, "] ");
-    out_text(out, ""); /* there are no schedules here */
+    if (m->schedules_changed > 0)
+        out_number(out, m->schedules_changed);
+    else
+        out_text(out, "");
     buf_puts(out, "] ");
 }
 
@@ -658,6 +661,7 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
         if (m->note[i].seen < now - 600000)
             m->note[i].is_there = false;
     batches_tidy(m);
+    schedules_tidy(m);
     judge_gates(m);
     buf_puts(out, "[ [ ");
     unserved(m, out);

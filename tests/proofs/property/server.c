@@ -15,7 +15,8 @@
 
 /*
  * One row for every string, field and member. The model knows when a token expires, but not its
- * fingerprint; calls test that tokens work. We sort the rows, since Lua sorts by locale.
+ * fingerprint; calls test that tokens work. It knows the code of an error that a note tells, but
+ * not its text. We sort the rows, since Lua sorts by locale.
  */
 static const char READ[] =
     "local root, rows = 'later:{p}:', {}\n"
@@ -31,7 +32,9 @@ static const char READ[] =
     "  if kind == 'hash' or kind == 'zset' then\n"
     "    local all = kind == 'hash' and redis.call('HGETALL', key) or\n"
     "                redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')\n"
-    "    for i = 1, #all, 2 do row(head, all[i], all[i + 1]) end\n"
+    "    for i = 1, #all, 2 do\n"
+    "      row(head, string.match(all[i], '^bad.schedule:%S+ %S+') or all[i], all[i + 1])\n"
+    "    end\n"
     "  elseif kind == 'set' then\n"
     "    for _, member in ipairs(redis.call('SMEMBERS', key)) do row(head, member) end\n"
     "  elseif kind == 'string' and string.match(name, '^token:') then\n"
@@ -159,8 +162,10 @@ static void log_in(struct server *s)
 
 void server_start(struct server *s)
 {
-    /* jemalloc's background thread would never sleep with a clock that stands. */
-    static const char *const extra[] = {"--jemalloc-bg-thread", "no", NULL};
+    /* jemalloc's background thread would never sleep with a clock that stands. Notes are up to 200
+     * bytes long, and the model tells them in the order in which they came. */
+    static const char *const extra[] = {"--jemalloc-bg-thread", "no", "--hash-max-listpack-value",
+                                        "200", NULL};
     static const char *const subscribe[] = {"PSUBSCRIBE", MODEL_ROOT ":*"};
     char path[] = "/tmp/later-test-clock-XXXXXX";
     char *preload = test_clock_preload();
@@ -222,6 +227,18 @@ void server_clear(struct server *s)
 
 /* ---- replies */
 
+/* How many bytes of this string count: the text behind the code of an error does not. */
+static size_t told(const struct reply *r)
+{
+    static const char note[] = "bad-schedule:";
+    const char *text = reply_str(r);
+    size_t name = strncmp(text, note, strlen(note)) == 0 ? strcspn(text, " ") : 0;
+
+    if (name > 0)
+        return name + 1 + strcspn(text + name + 1, " ");
+    return strncmp(text, "ELATER_", 7) == 0 ? strcspn(text, " ") : reply_len(r);
+}
+
 void server_render(struct buf *out, const struct reply *r)
 {
     switch (reply_kind(r)) {
@@ -233,7 +250,7 @@ void server_render(struct buf *out, const struct reply *r)
         break;
     case REPLY_ERROR:
     case REPLY_STR:
-        out_bytes(out, reply_str(r), reply_len(r));
+        out_bytes(out, reply_str(r), told(r));
         break;
     case REPLY_ARRAY:
         buf_puts(out, "[ ");

@@ -27,7 +27,7 @@
 #include "short.h"
 
 #define LENGTH_MAX 50
-#define LONGER 3 /* crowded, chained and batched sequences are so many times longer */
+#define LONGER 3 /* crowded, chained, batched and scheduled sequences are so many times longer */
 #define START_US INT64_C(1767225600000000)
 
 static struct {
@@ -127,6 +127,11 @@ static bool is_batched(uint64_t seed)
     return seed % 16 == 1 || seed % 16 == 7;
 }
 
+static bool is_scheduled(uint64_t seed)
+{
+    return seed % 16 == 9 || seed % 16 == 2;
+}
+
 static void start(const struct sequence *s)
 {
     uint64_t rnd = s->seed;
@@ -138,6 +143,7 @@ static void start(const struct sequence *s)
     fx.model->is_gated = s->seed % 2 == 0;
     fx.model->is_crowded = is_crowded(s->seed);
     fx.model->is_batched = is_batched(s->seed);
+    fx.model->is_scheduled = is_scheduled(s->seed);
     fx.model->is_plain = s->seed % 4 == 3 && !fx.model->is_batched;
     fx.model->is_chained = is_chained(s->seed);
 }
@@ -240,6 +246,7 @@ static void print_counts(void)
 {
     const struct chain_counts *c = chain_counts();
     const struct batch_counts *b = batch_counts();
+    const struct schedule_counts *s = schedule_counts();
 
     (void)printf("chains: %llu jobs followed, %llu deaths told (%llu at once), %llu payloads\n",
                  (unsigned long long)c->followed, (unsigned long long)c->told,
@@ -260,6 +267,13 @@ static void print_counts(void)
                  (unsigned long long)b->callbacks[CALLBACK_ON_DEAD], (unsigned long long)b->revived,
                  (unsigned long long)b->cancelled, (unsigned long long)b->corrupt,
                  (unsigned long long)b->forgotten, (unsigned long long)b->passed);
+    (void)printf(
+        "schedules: %llu jobs added, %llu occurrences skipped, %llu jobs superseded, %llu "
+        "calls refused, %llu missed, %llu moved, %llu jobs ended, %llu cursors forgotten\n",
+        (unsigned long long)s->added, (unsigned long long)s->skipped,
+        (unsigned long long)s->superseded, (unsigned long long)s->failed,
+        (unsigned long long)s->missed, (unsigned long long)s->moved, (unsigned long long)s->ended,
+        (unsigned long long)s->forgotten);
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
                  (unsigned long long)short_counts()->ends,
@@ -271,11 +285,14 @@ static void assert_counts(void)
 {
     const struct chain_counts *c = chain_counts();
     const struct batch_counts *b = batch_counts();
+    const struct schedule_counts *s = schedule_counts();
 
     assert_true(short_counts()->claims > 0 && short_counts()->ends > short_counts()->refused);
     assert_true(c->followed > 0 && c->large > 0 && c->told > 0);
     assert_true(c->children > c->refused && c->refused > 0 && c->rewrote > 0);
     assert_true(b->inside > 0 && b->revived > 0 && b->cancelled > 0 && b->forgotten > 0);
+    assert_true(s->added > 0 && s->skipped > 0 && s->superseded > 0 && s->failed > 0);
+    assert_true(s->missed > 0 && s->moved > 0 && s->ended > 0 && s->forgotten > 0);
     for (int i = 0; i < MODEL_CALLBACKS; i++)
         assert_true(b->callbacks[i] > 0);
 }
@@ -290,8 +307,11 @@ static void test_sequences(void **state)
 
         if (i > 0 && i % 5000 == 0)
             (void)printf("%ld sequences\n", i);
-        /* Waiters, chains and batches need time. */
-        s.n *= is_crowded(s.seed) || is_chained(s.seed) || is_batched(s.seed) ? LONGER : 1;
+        /* Waiters, chains, batches and schedules need time. */
+        s.n *=
+            is_crowded(s.seed) || is_chained(s.seed) || is_batched(s.seed) || is_scheduled(s.seed)
+                ? LONGER
+                : 1;
         run(&s, false, &v);
         failed_at = v.call;
         finding_done(&v);
