@@ -240,6 +240,35 @@ static void test_gates_and_reaping(void **state)
     assert_starts(told(a, b, NULL), "failed #1 mail T 1 1 - worker ");
 }
 
+static void test_schedules(void **state)
+{
+    const char *id, *revision, *w;
+    int64_t at_ms = now_ms() - 10000;
+
+    (void)state;
+    w = worker();
+    (void)fcall("later_schedule_set s every 1s overlap skip queue mail p");
+    (void)fcall("later_schedules s");
+    revision = named("revision");
+    follow();
+    (void)fcall("later_v1_fire %s 1 s %s - %lld 2025b 44 0 1 %lld 0", w, revision,
+                (long long)at_ms + 2000, (long long)at_ms);
+    (void)fcall("later_schedules s");
+    id = named("job");
+    assert_string_equal(told(id, NULL), "added #1 mail T - - - -\n"
+                                        "schedule-fired #1 mail T - - - s\n"
+                                        "schedule-missed #0 mail - - - - s 44");
+    (void)fcall("later_v1_fire %s 1 s %s %lld %lld 2025b 0 0 1 %lld 0", w, revision,
+                (long long)at_ms + 2000, (long long)at_ms + 4000, (long long)at_ms + 2000);
+    assert_string_equal(told(id, NULL), "schedule-skipped #0 mail - - - - s 1");
+    (void)fcall("later_schedule_pause s");
+    (void)fcall("later_v1_fire %s 1 s %s %lld - 2025b 0 0 2 %lld 0 %lld 0", w, revision,
+                (long long)at_ms + 4000, (long long)at_ms + 4000, (long long)at_ms + 5000);
+    assert_string_equal(told(id, NULL), "schedule-skipped #0 mail - - - - s 2");
+    (void)fcall("later_schedule_run s force");
+    assert_starts(told(NULL, NULL), "added #0 mail T - - - -\nschedule-fired #0 mail T - - - s");
+}
+
 /* A text from a stranger becomes part of one line of limited width. */
 static void test_hostile(void **state)
 {
@@ -332,10 +361,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, start_listening, stop_listening)
     const struct CMUnitTest tests[] = {
-        T(test_nobody_follows), T(test_ends_by_itself),    T(test_other_namespace),
-        T(test_adds),           T(test_by_hand),           T(test_ends),
-        T(test_short_form),     T(test_gates_and_reaping), T(test_hostile),
-        T(test_bounds),         T(test_without_the_right),
+        T(test_nobody_follows),  T(test_ends_by_itself),
+        T(test_other_namespace), T(test_adds),
+        T(test_by_hand),         T(test_ends),
+        T(test_short_form),      T(test_gates_and_reaping),
+        T(test_hostile),         T(test_schedules),
+        T(test_bounds),          T(test_without_the_right),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

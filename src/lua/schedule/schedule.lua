@@ -170,17 +170,28 @@ local function has_way(book, s, c)
   return s.overlap == 'queue' and (state == 'running' or is_retry)
 end
 
+-- Tell `later tail` of n occurrences without a job. what: skipped or missed
+function L.tell_left_out(s, what, n)
+  if L.events and n > 0 then
+    L.event('schedule-' .. what, '-', s.queue, nil, nil, nil, nil, s.name .. ' ' .. L.int(n))
+  end
+end
+
 -- Add the job of an occurrence, unless the last one keeps it out. c: the cursor, which counts it;
 -- times: {at, due}: for which time it is, and when it is due, without its splay; day: of the
 -- calendar, nil for none -> id, due ms; nil: it was skipped
 function L.start_occurrence(book, s, c, times, day, is_forced)
   if not is_forced and not has_way(book, s, c) then
     L.assign(c, 'skipped', c.skipped + 1)
+    L.tell_left_out(s, 'skipped', 1)
     return nil
   end
   local job = make_job(s, times, day, book.now_ms)
   local reply = L.add_in_draft(book.R, job, s.payload, book.now_us)
   L.assign(c, 'job', reply[1])
   L.assign(c, 'runs', c.runs + 1)
+  if L.events then
+    L.event('schedule-fired', reply[1], s.queue, job.due, nil, nil, nil, s.name)
+  end
   return reply[1], job.due
 end

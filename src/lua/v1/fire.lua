@@ -112,15 +112,18 @@ local function fire(book, item, s, c)
   local pause = db('HGET', book.R .. ':schedule:paused', s.name)
   if n > 0 and L.paused_until(pause, book.now_ms) then
     c.skipped = c.skipped + n
+    L.tell_left_out(s, 'skipped', n)
   elseif n > 0 then
     local ok, why = L.try(add_jobs, book, item, s, c)
     if not ok then
       tell_failure(book, s, why)
       status, c.missed = 'failed', c.missed + n
+      L.tell_left_out(s, 'missed', n)
       mark_missed(book.R, s, item.days)
     end
   end
   mark_missed(book.R, s, item.missed_days)
+  L.tell_left_out(s, 'missed', item.missed)
   c.missed, c.revision, c.zones = c.missed + item.missed, s.revision, item.zones
   c.last, c.next = item.at[n] or c.last, L.whole(item.new_next)
   L.put_cursor(book.R, s.name, c)
