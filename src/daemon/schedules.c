@@ -14,7 +14,9 @@
 #define ITEMS_MAX 100  /* schedules in a call of later_v1_fire, and their times together */
 #define EARLY_MS 1     /* Redis' clock was not there yet: ask again after this */
 #define FAILED_MS 1000 /* the call was refused */
-#define BEAT_MS 2000   /* a beat takes no longer: where the clock of Redis steps, it is noticed */
+#define ANSWER_MS 2000 /* none takes longer: where the clock of Redis steps, it is noticed */
+#define CLOSER_US 50   /* the alarm is set anew if the clock is known better by this */
+#define SECOND_MS 3    /* where another daemon was first last time, it is again: come after it */
 #define ITEM_WORDS 8   /* of a schedule in that call, without its times */
 #define DAYS_MAX 100   /* missed days of a schedule that are told */
 #define NUMBER_BYTES 24
@@ -48,6 +50,7 @@ struct schedules {
     enum call call;
     bool is_stale; /* read again once nothing is under way */
     bool is_stopped, has_told_zones;
+    bool is_second; /* another daemon has added the last jobs */
     struct fire fire;
 };
 
@@ -65,11 +68,10 @@ static int64_t redis_now_ms(const struct schedules *s)
     return (mono_now().us - s->clock.behind_us) / 1000;
 }
 
+/* Exact: a millisecond of rounding would be a millisecond late. */
 static struct mono mono_at(const struct schedules *s, int64_t ms)
 {
-    int64_t now_ms = redis_now_ms(s);
-
-    return mono_add_ms(mono_now(), ms > now_ms ? ms - now_ms : 0);
+    return (struct mono){ms * 1000 + s->clock.behind_us};
 }
 
 /* ---- reading all schedules */
@@ -301,6 +303,7 @@ static void on_fired(void *arg, const struct reply *r)
     s->call = NONE;
     if (reply_kind(r) == REPLY_ARRAY)
         hear(s, reply_int(reply_at(r, 0)));
+    s->is_second = reply_is(reply_at(reply_at(r, 1), 0), "moved");
     for (size_t i = 0; i < s->fire.n; i++) {
         struct schedule *one = s->fire.at[i];
 
@@ -316,22 +319,31 @@ static void on_fired(void *arg, const struct reply *r)
 
 /* ---- what comes next */
 
+static bool is_idle(const struct schedules *s)
+{
+    return s->call == NONE && !s->is_stopped && s->epoch[0] != '\0';
+}
+
+static void set_alarm(struct schedules *s)
+{
+    const struct schedule *first = schedule_table_first(&s->known);
+
+    if (is_idle(s) && first != NULL && first->ask_ms != TIMING_NEVER)
+        loop_alarm_set(s->alarm, mono_at(s, first->ask_ms + (s->is_second ? SECOND_MS : 0)));
+}
+
 /* Read or fire, or set the alarm for the next one. */
 static void go_on(struct schedules *s)
 {
-    const struct schedule *first;
-
     loop_alarm_set(s->alarm, MONO_NEVER);
-    if (s->call != NONE || s->is_stopped || s->epoch[0] == '\0')
+    if (!is_idle(s))
         return;
     if (s->is_stale) {
         read_all(s);
         return;
     }
     fire(s);
-    first = schedule_table_first(&s->known);
-    if (s->call == NONE && first != NULL && first->ask_ms != TIMING_NEVER)
-        loop_alarm_set(s->alarm, mono_at(s, first->ask_ms));
+    set_alarm(s);
 }
 
 static void on_alarm(void *arg)
@@ -385,11 +397,22 @@ void schedules_wake(struct schedules *s)
     go_on(s);
 }
 
-void schedules_beat(struct schedules *s, int64_t now_us, const char *changed)
+void schedules_hear(struct schedules *s, int64_t now_us)
+{
+    int64_t was_us;
+
+    if (s == NULL || now_us <= 0)
+        return;
+    was_us = s->clock.behind_us;
+    (void)server_clock_hear(&s->clock, mono_add_ms(mono_now(), -ANSWER_MS), mono_now(), now_us);
+    if (was_us - s->clock.behind_us > CLOSER_US)
+        set_alarm(s);
+}
+
+void schedules_beat(struct schedules *s, const char *changed)
 {
     if (s == NULL)
         return;
-    (void)server_clock_hear(&s->clock, mono_add_ms(mono_now(), -BEAT_MS), mono_now(), now_us);
     s->is_stale = s->is_stale || strcmp(s->changed, changed) != 0;
     go_on(s);
 }

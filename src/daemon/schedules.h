@@ -21,8 +21,10 @@ struct schedules *schedules_new(struct loop *loop, struct link *link, struct sto
 void schedules_free(struct schedules *s);
 
 void schedules_registered(struct schedules *s, int64_t epoch);
-/* A beat was answered. now_us, changed: of later_v1_beat. */
-void schedules_beat(struct schedules *s, int64_t now_us, const char *changed);
+/* An answer tells the time of Redis. The more often, the more exact the next occurrence is. */
+void schedules_hear(struct schedules *s, int64_t now_us);
+/* A beat was answered. changed: of later_v1_beat. */
+void schedules_beat(struct schedules *s, const char *changed);
 /* A wake says that a schedule has changed. */
 void schedules_wake(struct schedules *s);
 /* Answers that have not come will not come. */

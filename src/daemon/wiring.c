@@ -262,7 +262,8 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
         return;
     gate_settings_beat(d->gate_settings);
     schedule_settings_beat(d->schedule_settings);
-    schedules_beat(d->schedules, r->now_us, r->schedules);
+    schedules_hear(d->schedules, r->now_us);
+    schedules_beat(d->schedules, r->schedules);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
@@ -272,12 +273,18 @@ static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
 
 static void on_step(void *arg, const struct store_step_reply *r)
 {
-    sched_on_step(((struct daemon *)arg)->sched, mono_now(), r);
+    struct daemon *d = arg;
+
+    schedules_hear(d->schedules, r->now_us);
+    sched_on_step(d->sched, mono_now(), r);
 }
 
 static void on_looked(void *arg, const struct store_look_reply *r)
 {
-    sched_on_looked(((struct daemon *)arg)->sched, mono_now(), r);
+    struct daemon *d = arg;
+
+    schedules_hear(d->schedules, r->now_us);
+    sched_on_looked(d->sched, mono_now(), r);
 }
 
 static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
