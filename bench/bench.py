@@ -6,9 +6,9 @@ import subprocess
 import sys
 import time
 
-from suite import chart, contest, fanout, gated, growth, idle, laterd, modes, peers, procs, table
+from suite import chart, contest, fanout, gated, growth, idle, laterd, modes, peers, procs, schedules, table
 
-PLANS = {**modes.WITH_RIVALS, "gated": gated.plan, "fanout": fanout.plan}
+PLANS = {**modes.WITH_RIVALS, "gated": gated.plan, "fanout": fanout.plan, "schedules": schedules.plan}
 MODES = (*PLANS, "growth", "idle")
 QUICK_SCALE = 0.02
 

@@ -1,5 +1,5 @@
 // BullMQ: one queue, addBulk of a thousand jobs, one worker with 100 jobs at once; jobs that are
-// done are removed. flow: a report whose children are imports, each with `span` rows.
+// done are removed. schedules: n job schedulers, one job each second. flow: a report whose children are imports, each with `span` rows.
 const { FlowProducer, Queue, Worker } = require('bullmq');
 const IORedis = require('ioredis');
 const { mode, n, span, plan, now, handler, answer, results } = require('./common.js');
@@ -34,12 +34,26 @@ async function flow() {
   });
 }
 
+// The id of a job ends with the time for which it is.
+async function schedules() {
+  const queue = new Queue('bench', { connection });
+  const late_ms = [];
+  new Worker('bench', async job => {
+    late_ms.push(now() - Number(job.id.split(':').pop()));
+    if (late_ms.length === n * span) answer({ late_ms });
+  }, { connection, concurrency: CONCURRENCY });
+  for (let i = 0; i < n; i++) {
+    await queue.upsertJobScheduler(`s${i}`, { every: 1000 }, { name: 'noop', opts: { removeOnComplete: true } });
+  }
+}
+
 async function usedMemory(redis) {
   return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))[1]);
 }
 
 async function main() {
   if (mode === 'flow') return flow();
+  if (mode === 'schedules') return schedules();
   const redis = new IORedis(connection);
   const queue = new Queue('bench', { connection });
   await queue.waitUntilReady();

@@ -30,7 +30,7 @@ static int job_run(void *state, const struct later_job *job, const struct later_
     int fd = (int)(intptr_t)state;
 
     (void)host;
-    if (fd >= 0 && record_start(fd, job->due_ms) != 0)
+    if (fd >= 0 && record_start(fd, job->occurrence_ms > 0 ? job->occurrence_ms : job->due_ms) != 0)
         return LATER_DEAD;
     return LATER_OK;
 }

@@ -42,7 +42,8 @@ static const char *field(const char *line, const char *end, const char *name)
 static void run(const char *line, const char *end, int record)
 {
     const char *id = field(line, end, "id=");
-    const char *due = field(line, end, " due_ms=");
+    const char *occurrence = field(line, end, " occurrence_ms=");
+    const char *due = occurrence != NULL ? occurrence : field(line, end, " due_ms=");
 
     if (id == NULL || due == NULL)
         exit(65);

@@ -1,7 +1,7 @@
 /*
  * How late a job was started, noted by the handlers of the benchmarks. Each start appends 16 bytes
- * to a file that any number of threads and processes share: when the job was due and when its
- * handler began, both in microseconds since 1970.
+ * to a file that any number of threads and processes share: when the job was due, or the
+ * occurrence of its schedule, and when its handler began, both in microseconds since 1970.
  */
 #ifndef LATER_BENCH_RECORD_H
 #define LATER_BENCH_RECORD_H
