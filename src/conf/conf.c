@@ -621,6 +621,13 @@ int conf_blame(const struct conf *conf, const struct conf_queue *q, const char *
     return line == CONF_LINE_ENV ? err_wrap(err, "environment") : -1;
 }
 
+bool conf_queue_says_topics(const struct conf_queue *queue)
+{
+    const struct conf_row *row = conf_row_find(conf_queue_rows, CONF_QUEUE_ROWS, "topics");
+
+    return queue->lines[row - conf_queue_rows] != 0;
+}
+
 const struct conf_queue *conf_queue(const struct conf *conf, const char *queue)
 {
     size_t low = 0, high = conf->nqueues;

@@ -180,6 +180,9 @@ const struct conf_limit *conf_limit(const struct conf *conf, const char *name);
 void conf_limit_text(const struct conf_limit *limit, struct buf *out);
 void conf_queue_gates(const struct conf_queue *queue, struct buf *out);
 
+/* Does the file say of which topics the queue gets copies? `topics: []` says: of none. */
+bool conf_queue_says_topics(const struct conf_queue *queue);
+
 /* The words of later_schedule_set behind R: NAME cron EXPRESSION|every D [name value]... PAYLOAD.
  * NULL-ended; free it with mem_free_list. */
 char **conf_schedule_words(const struct conf_schedule *schedule, size_t *ret_n);

@@ -21,8 +21,11 @@ static const char *const words_overlap[] = {"allow", "skip", "queue", "replace",
 static const char *const words_catch_up[] = {"none", "last", "all", NULL};
 static const char *const words_algorithm[] = {"gcra", "sliding", "fixed", "funnel", NULL};
 
+#define TOPIC_MAX 128 /* as in topic/topic.lua */
+#define TOPIC_DOTS_MAX 8
+
 /* Planned keys and modes: refused as not in this version, not as misspelt. */
-static const char *const later_words[] = {"unique", "ionice", "topics", NULL};
+static const char *const later_words[] = {"unique", "ionice", NULL};
 
 #define RELOAD_yes true
 #define RELOAD_no false
@@ -193,6 +196,34 @@ static bool is_variable(const char *s)
     return n > 0 && conf_variable_is_name(s, s[n - 1] == '*' ? n - 1 : n);
 }
 
+/* As topic/topic.lua has it. */
+static bool is_subscription(const char *s)
+{
+    static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    size_t n = strlen(s), dots = 0;
+
+    if (strcmp(s, "*") == 0)
+        return true;
+    n -= n > 2 && strcmp(s + n - 2, ".*") == 0 ? 2 : 0;
+    for (size_t i = 0; i < n; i++)
+        dots += s[i] == '.';
+    return n > 0 && n <= TOPIC_MAX && dots <= TOPIC_DOTS_MAX && strspn(s, known) >= n &&
+           strchr("_.-", s[0]) == NULL;
+}
+
+static int check_topics(const struct conf_row *row, const char *const *items, size_t n,
+                        struct err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_subscription(items[i]))
+            return err_set(
+                err, ERR_CONFIG,
+                "%s: \"%s\" is no topic: letters, digits, _ . and -, with at most 8 dots "
+                "and perhaps .* at the end, or *",
+                row->path, conf_show(items[i]).s);
+    return 0;
+}
+
 int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,
                         struct err *err)
 {
@@ -200,6 +231,8 @@ int conf_row_check_list(const struct conf_row *row, const char *const *items, si
         return check_handler(row, items, n, err);
     if (row->type == CONF_TYPE_PAIRS)
         return conf_pairs_check(row, items, n, err);
+    if (strcmp(row->path, "topics") == 0)
+        return check_topics(row, items, n, err);
     if (strcmp(row->path, "env_pass") != 0)
         return 0;
     for (size_t i = 0; i < n; i++)

@@ -309,7 +309,8 @@ static void reload(void *arg)
     watch_handlers(d, conf);
     serve(d, conf, launches);
     gate_settings_set(d->gate_settings, conf);
-    schedule_settings_set(d->schedule_settings, conf);
+    file_settings_set(d->schedule_settings, conf);
+    file_settings_set(d->topic_settings, conf);
     read_password_again(d);
     log_notice("event=reload result=done");
     notify_ready();
@@ -441,7 +442,8 @@ static int build(struct daemon *d, struct err *err)
     d->stray_keys = stray_keys_new(d->loop, d->link, d->store, d->conf->namespace);
     stray_keys_set_serves(d->stray_keys, serves, d);
     d->gate_settings = gate_settings_new(d->store);
-    d->schedule_settings = schedule_settings_new(d->link, d->conf->namespace);
+    d->schedule_settings = file_settings_new(d->link, d->conf->namespace, &file_schedules);
+    d->topic_settings = file_settings_new(d->link, d->conf->namespace, &file_topics);
     d->schedules = schedules_new(d->loop, d->link, d->store, d->conf->namespace);
     if (d->schedules == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
@@ -453,7 +455,8 @@ static void tear_down(struct daemon *d)
     runner_free(d->runner);
     stray_keys_free(d->stray_keys);
     gate_settings_free(d->gate_settings);
-    schedule_settings_free(d->schedule_settings);
+    file_settings_free(d->schedule_settings);
+    file_settings_free(d->topic_settings);
     schedules_free(d->schedules);
     sched_free(d->sched);
     link_free(d->link);
@@ -501,7 +504,8 @@ static int start(struct daemon *d, struct err *err)
     watch_handlers(d, d->conf);
     serve(d, d->conf, d->launches);
     gate_settings_set(d->gate_settings, d->conf);
-    schedule_settings_set(d->schedule_settings, d->conf);
+    file_settings_set(d->schedule_settings, d->conf);
+    file_settings_set(d->topic_settings, d->conf);
     link_start(d->link);
     listen_for_probes(d);
     notify_ready();

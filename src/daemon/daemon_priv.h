@@ -10,7 +10,7 @@
 #include "daemon/gate_settings.h"
 #include "daemon/handler_defects.h"
 #include "daemon/probe_socket.h"
-#include "daemon/schedule_settings.h"
+#include "daemon/file_settings.h"
 #include "daemon/schedules.h"
 #include "daemon/signals.h"
 #include "daemon/stray_keys.h"
@@ -45,7 +45,7 @@ struct daemon {
     struct stray_keys *stray_keys;
     struct remains *remains;
     struct gate_settings *gate_settings;
-    struct schedule_settings *schedule_settings;
+    struct file_settings *schedule_settings, *topic_settings;
     struct schedules *schedules;
     struct launches *launches; /* of conf */
     struct served_queues *served;

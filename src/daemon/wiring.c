@@ -169,7 +169,8 @@ static void op_registered(void *ctx, int64_t epoch)
     if (d->state_folder != NULL)
         state_folder_set_epoch(d->state_folder, epoch);
     gate_settings_registered(d->gate_settings, epoch);
-    schedule_settings_registered(d->schedule_settings, epoch);
+    file_settings_registered(d->schedule_settings, epoch);
+    file_settings_registered(d->topic_settings, epoch);
     schedules_registered(d->schedules, epoch);
 }
 
@@ -244,7 +245,8 @@ static void on_registered(void *arg, const struct store_register_reply *r)
 
     if (d->guard != NULL)
         guard_alive(d->guard, r->sent);
-    schedule_settings_hear(d->schedule_settings, r->now_us);
+    file_settings_hear(d->schedule_settings, r->now_us);
+    file_settings_hear(d->topic_settings, r->now_us);
     sched_on_registered(d->sched, mono_now(), r);
 }
 
@@ -254,14 +256,16 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
 
     if (r->now_us > 0)
         d->skew_ms = wall_skew_ms(r->now_us);
-    schedule_settings_hear(d->schedule_settings, r->now_us);
+    file_settings_hear(d->schedule_settings, r->now_us);
+    file_settings_hear(d->topic_settings, r->now_us);
     if (r->status == STORE_OK && d->guard != NULL)
         guard_alive(d->guard, r->sent);
     sched_on_beat(d->sched, mono_now(), r);
     if (r->status != STORE_OK)
         return;
     gate_settings_beat(d->gate_settings);
-    schedule_settings_beat(d->schedule_settings);
+    file_settings_beat(d->schedule_settings);
+    file_settings_beat(d->topic_settings);
     schedules_hear(d->schedules, r->now_us);
     schedules_beat(d->schedules, r->schedules);
 }
@@ -425,7 +429,8 @@ static void on_down(void *arg, enum error_class class, const char *text)
         store_redis_reset(d->store);
         remains_reset(d->remains);
         gate_settings_link_down(d->gate_settings);
-        schedule_settings_link_down(d->schedule_settings);
+        file_settings_link_down(d->schedule_settings);
+        file_settings_link_down(d->topic_settings);
         schedules_link_down(d->schedules);
         sched_link_down(d->sched, mono_now());
     }

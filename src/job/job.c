@@ -64,13 +64,14 @@ static int copy_batch(struct job *job, const char *name, size_t n)
     return 0;
 }
 
-static int copy_schedule(struct job *job, const char *name)
+/* A name that few jobs have. */
+static int keep_name(char **where, const char *name)
 {
     size_t n = strlen(name);
 
-    if (n == 0 || n > JOB_SCHEDULE_MAX || job->schedule != NULL)
+    if (n == 0 || n > JOB_NAME_MAX || *where != NULL)
         return -1;
-    job->schedule = mem_dup(name, n);
+    *where = mem_dup(name, n);
     return 0;
 }
 
@@ -127,9 +128,11 @@ static int read_field(struct job *job, char name, const char *value)
     case 'B':
         return read_callback(job, value);
     case 'S':
-        return copy_schedule(job, value);
+        return keep_name(&job->schedule, value);
     case 'O':
         return text_parse_int(value, 0, INT64_C(100000000000000), &job->occurrence_ms);
+    case 'P':
+        return keep_name(&job->topic, value);
     default:
         return 0;
     }
@@ -190,11 +193,18 @@ int job_parse(struct job *job, const char *record, size_t n, struct err *err)
     return 0;
 }
 
+void job_own_names(struct job *job)
+{
+    job->schedule = job->schedule != NULL ? mem_strdup(job->schedule) : NULL;
+    job->topic = job->topic != NULL ? mem_strdup(job->topic) : NULL;
+}
+
 void job_done(struct job *job)
 {
     free(job->payload);
     free(job->schedule);
-    job->payload = job->schedule = NULL;
+    free(job->topic);
+    job->payload = job->schedule = job->topic = NULL;
     job->payload_len = 0;
 }
 

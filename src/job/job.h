@@ -20,8 +20,8 @@
 #define JOB_QUEUE_MAX 64
 #define JOB_WORD_MAX 256 /* a key, a trace, a reason */
 #define JOB_BATCH_MAX 128
-#define JOB_SCHEDULE_MAX 128
-#define JOB_PRIORITY 5 /* where the record has none */
+#define JOB_NAME_MAX 128 /* of a schedule, of a topic */
+#define JOB_PRIORITY 5   /* where the record has none */
 
 /* The members of a batch as its callback is told of them. */
 struct batch_counts {
@@ -52,9 +52,13 @@ struct job {
     bool has_next;         /* when it is done, the next job of its chain gets its result */
     char *schedule;        /* that added it, owned; NULL: none */
     int64_t occurrence_ms; /* for which it was added; 0 without a schedule */
+    char *topic;           /* under which it was published, owned; NULL: none */
     char *payload;         /* owned; NULL while is_big and not fetched */
     size_t payload_len;
 };
+
+/* A job was assigned to this one: give it names of its own. */
+void job_own_names(struct job *job);
 
 /* Read a record into a zeroed job; the caller sets id, start, is_guarded … 0, or -1 with code DATA.
  * Free it with job_done. */

@@ -8,7 +8,7 @@
 #include "run/process/origin.h"
 #include "serve/policy.h"
 
-#define JOB_VARS 25
+#define JOB_VARS 26
 
 struct invocation {
     struct exec_order exec;
@@ -79,6 +79,8 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
         add_text(envp, &n, "LATER_SCHEDULE", job->schedule);
         add_int(envp, &n, "LATER_OCCURRENCE_MS", job->occurrence_ms);
     }
+    if (job->topic != NULL)
+        add_text(envp, &n, "LATER_TOPIC", job->topic);
 }
 
 struct invocation *invocation_new(struct job *job, const struct served_queue *q, const char *ns,
@@ -155,7 +157,8 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .batch_dead = job->counts.dead,
                               .batch_cancelled = job->counts.cancelled,
                               .schedule = job->schedule != NULL ? job->schedule : "",
-                              .occurrence_ms = job->occurrence_ms};
+                              .occurrence_ms = job->occurrence_ms,
+                              .topic = job->topic != NULL ? job->topic : ""};
 }
 
 /* A word of the line has no space and no control character: these, and %, are written as %HH. An
@@ -217,5 +220,7 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, int
         add_word(out, "schedule", job->schedule);
         add_number(out, " occurrence_ms=", job->occurrence_ms);
     }
+    if (job->topic != NULL)
+        add_word(out, "topic", job->topic);
     add_number(out, " len=", (int64_t)job->payload_len);
 }

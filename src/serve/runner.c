@@ -351,8 +351,7 @@ void runner_start(struct runner *r, struct held_job *h)
     counts_start(&r->counts, late_us);
     p->is_busy = true;
     p->job = h->job;
-    if (h->job.schedule != NULL)
-        p->job.schedule = mem_strdup(h->job.schedule);
+    job_own_names(&p->job);
     p->backend = backends_take(r->backends, h->job.queue);
     if (p->backend == NULL) {
         p->job.payload = NULL; /* the order takes it */

@@ -45,6 +45,8 @@ static const struct key_rule alone[] = {
     {"schedule:gone", "zset"},
     {"schedule:paused", "hash"},
     {"schedule:state", "hash"},
+    {"topics", "hash"},
+    {"topic:file", "hash"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},

@@ -195,7 +195,7 @@ static void test_the_file_that_was_read_last_holds(void **state)
     assert_true(until_schedules(2));
     assert_int_equal(value("s", "revision"), revision); /* its timing is the same */
     assert_int_equal(value("s", "payload_bytes"), 3);
-    assert_true(test_laterd_says(&b, "event=schedule schedule=t status=added", LONG_MS));
+    assert_true(test_laterd_says(&b, "event=declared kind=schedule name=t status=added", LONG_MS));
     reload(&a, "a", FILE_3);
     assert_true(until_schedules(0));
     reload(&a, "a", FILE_1);

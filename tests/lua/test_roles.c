@@ -236,9 +236,11 @@ static bool is_work_of(size_t role, const char *function)
 }
 
 /* The text cannot tell that dashboards only read: they need no command that writes, nor
- * PEXPIRETIME, which a write needs. */
-static bool cannot_come_to(size_t role, const char *command)
+ * PEXPIRETIME, which a write needs; and that a copy that is buried has no day in a calendar. */
+static bool cannot_come_to(size_t role, const char *function, const char *command)
 {
+    if (strcmp(function, "publish") == 0 && strcmp(command, "setbit") == 0)
+        return true;
     if (test_roles[role][0] == 'd' && strcmp(command, "pexpiretime") == 0)
         return true;
     return test_roles[role][0] == 'd' &&
@@ -263,7 +265,7 @@ static void test_no_right_is_missing(void **state)
         for (char *p = command; *p != '\0'; p++)
             *p = (char)(*p + 32);
         for (size_t i = 0; i < TEST_ROLES; i++) {
-            if (!is_work_of(i, function) || has_right(i, command) || cannot_come_to(i, command))
+            if (!is_work_of(i, function) || has_right(i, command) || cannot_come_to(i, function, command))
                 continue;
             print_message("%s lacks +%s: later_%s, %s\n", test_roles[i], command, function, part);
             missing++;

@@ -94,7 +94,10 @@ static const char *const town[] = {
     "schedule_set replace every 1s queue apart overlap replace pay",
     "schedule_set paused every 1s queue apart pay", "schedule_pause paused by me reason why",
     "schedule_run skip", "schedule_run queue", "schedule_run replace",
-    "v1_declare_schedules $w 1767225600000 last 1 4 filed every~1s pay",
+    "v1_declare_schedules $w 1767225600000 last 1 4 filed every 1s pay",
+    /* Topics: one with a queue that cannot take a copy, others of a file. */
+    "subscribe news fresh", "subscribe news.* keyed", ".HSET R:queues keyed lock=l-{key}",
+    "v1_declare_topics $w 1767225600000 last 1 3 apart filed old.*",
     ".HSET R:cursors gone runs=1", ".ZADD R:schedule:gone 5 gone", "v1_note stray-key later:x",
     "v1_tail 60000", ".ZADD foreign 2000000000 member", ".ZADD R:q:web:5 1 j00000000002",
     ".HSET R:errors j00000000001 x",
@@ -113,6 +116,15 @@ struct town_call {
 static const struct town_call town_calls[] = {
     /* ---- producers */
     {"pma", "add fresh x"},
+    {"pma", "publish news priority 3 token tp x"},
+    {"pma", "publish news.more key k expire 1h x"},
+    {"pma", "publish news.more $big"},
+    {"pma", "publish nobody x"},
+    {"ma", "subscribe news web"},
+    {"ma", "subscribe filed apart"},
+    {"ma", "unsubscribe filed apart"},
+    {"ma", "unsubscribe news nobody"},
+    {"wmda", "topics"},
     {"pma", "add mail in 5m priority 3 key k attempts 3 timeout 1m expire 1h keep 1h trace t x"},
     {"pma", "add mail token tt unique ut key kk in 1h x"},
     {"pma", "add mail token new x"},
@@ -204,6 +216,7 @@ static const struct town_call town_calls[] = {
     {"wa", "v1_beat $v"},
     {"wmda", "v1_schedules 0"},
     {"wa", "v1_declare_schedules $w 1767225600001 last 1 4 other every 1s pay"},
+    {"wa", "v1_declare_topics $w 1767225600001 last 2 2 apart new 1 fresh"},
     {"wa", "v1_fire $w 0"},
     {"wa", "1:3 schedules daily;v1_fire $w 2 daily $1 - 1767225600000 2025b 3 1 2026001 0 nope 1 - "
            "- x 0 0 0"},

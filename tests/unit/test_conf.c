@@ -325,7 +325,7 @@ static void test_unknown_keys(void **state)
 
 static void test_later_words(void **state)
 {
-    static const char *const words[] = {"unique", "ionice", "topics"};
+    static const char *const words[] = {"unique", "ionice"};
     static const struct refusal cases[] = {
         {"queues:\n  a:\n    mode: plugin\n", 3, "mode: plugin needs a handler"},
         {"defaults:\n  mode: exce\n", 2, "mode: \"exce\" is not one of: exec, stream, plugin"},

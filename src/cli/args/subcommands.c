@@ -40,7 +40,7 @@ int subcommands_run(struct cli *cli, const struct subcommand *all, struct err *e
         s++;
     if (s->name == NULL)
         return refuse(cli, all, err);
-    for (; o->name != NULL; o++) {
+    for (; o != NULL && o->name != NULL; o++) {
         if (cli_value(cli, o->name) != NULL && !takes(s, o->name))
             return err_set(err, ERR_USAGE, "--%s does not belong to later %s %s", o->name,
                            cli->verb->name, s->name);

@@ -49,6 +49,7 @@ static const struct field {
     {'S', "schedule", "schedule", TEXT},
     {'O', "occurrence_ms", "occurrence", NUMBER},
     {'Y', "day", "day", NUMBER},
+    {'P', "topic", "topic", TEXT},
     {'\0', "unique_mode", "unique_mode", TEXT},
     {'\0', "token", "token", TEXT},
 };

@@ -1,14 +1,14 @@
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "cli/add_call.h"
+#include "cli/args/payload.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/thens.h"
 #include "cli/await.h"
@@ -16,9 +16,6 @@
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
-#define PAYLOAD_MAX (512UL << 20) /* Redis' limit for one argument */
-#define READ_STEP (64UL << 10)
-#define TOKEN_BYTES 16
 #define AWAITED_KEEP "1h" /* the job may end before this program listens */
 
 static const struct cli_option options[] = {
@@ -47,72 +44,6 @@ static const struct cli_option options[] = {
     {"wait-timeout", "D", "with --wait: wait at most this long"},
     {NULL, NULL, NULL},
 };
-
-/* Read standard input to its end, byte for byte. */
-static int read_stdin(struct buf *payload, struct err *err)
-{
-    for (;;) {
-        char *end = buf_reserve(payload, READ_STEP);
-        ssize_t n = read(STDIN_FILENO, end, READ_STEP);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(err, errno, "cannot read the payload from standard input");
-        if (n == 0)
-            return 0;
-        payload->len += (size_t)n;
-        if (payload->len > PAYLOAD_MAX)
-            return err_set(err, ERR_DATA, "the payload is larger than 512 MiB");
-    }
-}
-
-static int take_payload(const struct cli *cli, struct buf *payload, struct err *err)
-{
-    const char *given = cli->argc > 1 ? cli->argv[1] : NULL;
-
-    if (given != NULL && strcmp(given, "-") != 0) {
-        buf_puts(payload, given);
-        return 0;
-    }
-    if (given == NULL && isatty(STDIN_FILENO))
-        return err_set(err, ERR_USAGE,
-                       "the payload is missing: write it behind the queue, or - and type it");
-    return read_stdin(payload, err);
-}
-
-static int make_token(char token[2 * TOKEN_BYTES + 1], struct err *err)
-{
-    unsigned char random[TOKEN_BYTES];
-
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return err_sys(err, errno, "cannot make a token");
-    for (size_t i = 0; i < sizeof(random); i++)
-        (void)snprintf(token + 2 * i, 3, "%02x", random[i]);
-    return 0;
-}
-
-/*
- * When the link breaks after the call was sent, nobody knows whether the job was added. Since every
- * add carries a token, asking again on a fresh connection is safe: a job that was added is answered
- * with its id instead of being added twice.
- */
-static struct reply *add(struct cli *cli, const struct cli_call *call, struct err *err)
-{
-    struct err again = ERR_INIT;
-    struct reply *r;
-
-    if (cli_connect(cli, err) < 0)
-        return NULL;
-    r = cli_fcall(cli, "later_add", call, err);
-    if (r != NULL || err->code != ERR_UNAVAILABLE)
-        return r;
-    cli_disconnect(cli);
-    r = cli_fcall(cli, "later_add", call, &again);
-    if (r == NULL && again.code != ERR_UNAVAILABLE)
-        *err = again;
-    return r;
-}
 
 static void show(struct cli *cli, const struct reply *r, bool is_own_token)
 {
@@ -231,20 +162,18 @@ static struct reply *add_one(struct cli *cli, bool is_own_token, struct err *err
 {
     CLEANUP_BUF struct buf payload = BUF_INIT;
     CLEANUP_FREE char *thens = NULL;
-    char token[2 * TOKEN_BYTES + 1];
+    char token[ADD_TOKEN];
     struct cli_call call = {.n = 0};
 
-    if (cli_target(cli, err) < 0 || take_payload(cli, &payload, err) < 0 ||
+    if (cli_target(cli, err) < 0 || payload_take(cli, 1, &payload, err) < 0 ||
         put_front(&call, cli, &thens, err) < 0)
         return NULL;
     if (is_own_token) {
-        if (make_token(token, err) < 0)
+        if (add_token(&call, token, err) < 0)
             return NULL;
-        cli_call_puts(&call, "token");
-        cli_call_puts(&call, token);
     }
     cli_call_add(&call, buf_str(&payload), payload.len);
-    return add(cli, &call, err);
+    return add_call(cli, "later_add", &call, err);
 }
 
 /* The output stands for the handler's, as that of `later wait`: the id is only for whoever looks.

@@ -332,7 +332,7 @@ static long query(struct fsck *f, struct err *err)
 {
     static const char *const phases[] = {"running", "jobs",    "tries",     "errors",  "failures",
                                          "results", "cancel",  "progress",  "workers", "parked",
-                                         "holds",   "batches", "schedules", "cursors"};
+                                         "holds",   "batches", "schedules", "cursors", "topics"};
     char match[sizeof(f->root) + 16];
     long queues;
 

@@ -7,10 +7,11 @@
 -- stays taken, ms; o: it waits for the end of its predecessor under its unique key (unique.lua);
 -- n, d, p, m, c: what its end causes, and what caused it (chain.lua); b, B: the batch that it is a
 -- member of, and the one whose callback it is (batch/members.lua); S, O: the schedule that added
--- it, and the occurrence, ms (schedule/schedule.lua); Y: the day of it (schedule/calendar.lua).
+-- it, and the occurrence, ms (schedule/schedule.lua); Y: the day of it (schedule/calendar.lua); P:
+-- the topic under which it was published (topic/topic.lua).
 -- Names are short because a million of them wait in memory.
 local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o', 'n', 'd', 'p', 'm',
-               'b', 'B', 'S', 'O', 'Y'}
+               'b', 'B', 'S', 'O', 'Y', 'P'}
 
 -- -> the header of a job, with its LF.
 function L.header(job)

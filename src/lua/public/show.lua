@@ -38,7 +38,7 @@ end
 local OPTIONS = {'key', 'K', 'timeout_ms', 't', 'expire_ms', 'x', 'keep_ms', 'k', 'trace', 'T',
                  'lock', 'l', 'sem', 's', 'rate', 'r', 'unique', 'u', 'unique_until_ms', 'f',
                  'then', 'n', 'on_dead', 'd', 'parent', 'p', 'batch', 'b', 'caused', 'c',
-                 'schedule', 'S', 'occurrence_ms', 'O'}
+                 'schedule', 'S', 'occurrence_ms', 'O', 'topic', 'P'}
 
 L.register('later_show', {'no-writes'}, function(R, args)
   local id = L.check_id(R, args[1])

@@ -14,6 +14,7 @@
 --   parked holds gates   see v1/audit_gates.lua
 --   batches members      see v1/audit_batches.lua
 --   schedules cursors    see v1/audit_schedules.lua
+--   topics   see v1/audit_topics.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/troubleshooting.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
@@ -536,6 +537,8 @@ local function audit(ctx, phase, cursor, count, names)
     return L.audit_members(ctx, cursor, count, names)
   elseif phase == 'schedules' or phase == 'cursors' then
     return L.audit_schedules(ctx, phase, cursor, count)
+  elseif phase == 'topics' then
+    return L.audit_topics(ctx, cursor, count)
   elseif SIDES[phase] then
     return L.audit_side(ctx, cursor, count, phase)
   end

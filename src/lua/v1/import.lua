@@ -3,7 +3,8 @@
 -- Jobs with options of their own, in one call; all or nothing. Names: those of later_add, without
 -- in, at and unique_for, but with due MS, which unlike `at` may be past, unique_until MS, then (all
 -- queues at once, with commas between them), parent ID and reason TEXT (as later_show has them),
--- callback NAME,TOTAL,DONE,DEAD,CANCELLED, schedule NAME, occurrence MS, day (as in its calendar).
+-- callback NAME,TOTAL,DONE,DEAD,CANCELLED, schedule NAME, occurrence MS, day (as in its calendar),
+-- topic NAME.
 -- 1 to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key goes alone; a job
 -- with a larger payload may go alone. status: of one job that of later_add, of more `added`. With
 -- the token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with
@@ -93,6 +94,10 @@ function KEPT.day(job, value)
   if not L.is_day(job.Y) then
     L.fail('ELATER_OPTION', 'day ' .. L.quote(value) .. ' is no day: year * 1000 + its number')
   end
+end
+
+function KEPT.topic(job, value)
+  job.P = L.check_topic(value)
 end
 
 -- A job that died after now would be kept longer than others.

@@ -73,6 +73,7 @@ struct later_job {
     /* Since version 1.2. The schedule that added it, "" for none, and for which time. */
     const char *schedule;
     int64_t occurrence_ms;
+    const char *topic; /* under which it was published; "" for none */
 };
 
 /* What run may ask of the daemon, only from the thread that was called. Texts are copied. */

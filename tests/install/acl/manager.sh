@@ -25,6 +25,13 @@ bare FCALL later_schedule_run 1 "$R" s
 bare FCALL later_schedules 1 "$R"
 bare FCALL_RO later_schedules 1 "$R" s
 bare FCALL later_schedule_del 1 "$R" s
+# It subscribes and publishes.
+later topic subscribe 'news.*' mail
+later publish news.one --in 1h x
+told added
+later topic ls
+bare FCALL_RO later_topics 1 "$R"
+later topic unsubscribe 'news.*' mail
 # It has a batch of its own, which it cancels.
 later batch add b --finally mail
 seq 150 | later add mail --in 1h --batch b --from -

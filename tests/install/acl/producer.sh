@@ -29,6 +29,12 @@ wait_for is_waited_for
 later batch seal empty
 patience=250 wait_for grep -q '^state.*ended' "$DIR/ended"
 wait $waiting
+# It publishes, also to a queue that cannot take its copy.
+root FCALL later_subscribe 1 "$R" news mail
+root FCALL later_subscribe 1 "$R" news keyed
+root HSET "$R:queues" keyed 'lock={key}'
+later publish news --in 1h x
+told dead
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw
 bare PUBLISH "$R:wake" mail

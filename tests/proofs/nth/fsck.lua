@@ -7,7 +7,7 @@ local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash'
   cancel = 'hash', progress = 'hash', await = 'hash', notes = 'hash', unserved = 'hash', limits = 'hash',
   queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash', batches = 'hash',
   schedules = 'hash', cursors = 'hash', ['schedule:file'] = 'zset', ['schedule:gone'] = 'zset', ['schedule:paused'] = 'hash',
-  ['schedule:state'] = 'hash'}
+  ['schedule:state'] = 'hash', topics = 'hash', ['topic:file'] = 'hash'}
 
 local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zset'}, {'done:', 'zset'}, {'big:', 'string'},
   {'worker:', 'hash'}, {'token:', 'string'}, {'lock:', 'hash'}, {'sem:', 'zset'}, {'rate:sliding:', 'zset'},
@@ -16,7 +16,7 @@ local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zs
   {'members:', 'zset'}, {'batch:', 'zset'}, {'cal:', 'string'}}
 
 local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
-                'batches', 'schedules', 'cursors'}
+                'batches', 'schedules', 'cursors', 'topics'}
 local GATES = {'lock:', 'sem:', 'rate:granted:', 'wait:', 'granted:'}
 
 local function type_of(rest)

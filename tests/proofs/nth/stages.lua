@@ -385,6 +385,16 @@ function nth.stages.batches(m)
   nth.pass(10)
 end
 
+-- Subscriptions: of a queue that takes its copy, of one that cannot, and of a file.
+function nth.stages.topics(m)
+  workers(m)
+  m.fate.top = 'any'
+  nth.redis('HSET', 'queues', 'sms', 'lock=l-{key}')
+  nth.must('later_subscribe', 'news', 'mail')
+  nth.must('later_subscribe', 'news', 'sms')
+  nth.must('later_v1_declare_topics', m.name.W1, '5', 'last', '1', '3', 'mail', 'filed', 'old')
+end
+
 -- Schedules of each kind of overlap, whose last jobs wait, run, and wait for a retry. Their jobs may
 -- end in whichever way.
 function nth.stages.schedules(m)

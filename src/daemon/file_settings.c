@@ -1,4 +1,4 @@
-#include "daemon/schedule_settings.h"
+#include "daemon/file_settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define PIECE 50 /* schedules in a call */
+#define PIECE 50 /* in a call */
 
-/* The words of one schedule, as later_schedule_set takes them. */
+/* The words of one schedule, as later_schedule_set takes them, or a queue and its topics. */
 struct words {
     char **at; /* NULL-ended */
     size_t n;
@@ -22,13 +22,14 @@ struct words {
  * answer counts for nothing. */
 enum telling { DONE, WANTED, UNDER_WAY, OUTDATED };
 
-struct schedule_settings {
+struct file_settings {
     struct link *link;
+    const struct file_kind *kind;
     char root[80];
     char epoch[24]; /* "": not registered */
     struct words *all;
     size_t n;
-    bool has_section; /* else nothing is told */
+    bool is_said; /* else the file says nothing, and nothing is told */
     enum telling state;
     size_t told;         /* how many were sent */
     size_t piece;        /* the first one of the piece under way */
@@ -39,7 +40,7 @@ struct schedule_settings {
     char refusal[160]; /* of the whole call, as it was logged last */
 };
 
-static void forget(struct schedule_settings *s)
+static void forget(struct file_settings *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         free(s->all[i].refusal);
@@ -50,16 +51,18 @@ static void forget(struct schedule_settings *s)
     s->n = 0;
 }
 
-struct schedule_settings *schedule_settings_new(struct link *link, const char *ns)
+struct file_settings *file_settings_new(struct link *link, const char *ns,
+                                        const struct file_kind *kind)
 {
-    struct schedule_settings *s = mem_new(sizeof(*s));
+    struct file_settings *s = mem_new(sizeof(*s));
 
     s->link = link;
+    s->kind = kind;
     (void)snprintf(s->root, sizeof(s->root), "later:{%s}", ns);
     return s;
 }
 
-void schedule_settings_free(struct schedule_settings *s)
+void file_settings_free(struct file_settings *s)
 {
     if (s == NULL)
         return;
@@ -70,7 +73,7 @@ void schedule_settings_free(struct schedule_settings *s)
 /* ---- telling */
 
 /* When the file was read, by Redis' clock, in ms. */
-static int64_t read_ms(const struct schedule_settings *s)
+static int64_t read_ms(const struct file_settings *s)
 {
     return (s->now_us + mono_until_us(s->heard, s->read_at)) / 1000;
 }
@@ -79,7 +82,7 @@ static void on_declared(void *arg, const struct reply *r);
 
 /* Send the next piece. The last one, which may be empty, lets Redis remove what the file has not.
  */
-static void tell(struct schedule_settings *s)
+static void tell(struct file_settings *s)
 {
     size_t from = s->told, n = s->n - from < PIECE ? s->n - from : PIECE, nwords = 8, at = 0;
     CLEANUP_FREE const char **words = NULL;
@@ -94,7 +97,7 @@ static void tell(struct schedule_settings *s)
     (void)snprintf(when, sizeof(when), "%lld", (long long)read_ms(s));
     (void)snprintf(pieces, sizeof(pieces), "%zu", n);
     words[at++] = "FCALL";
-    words[at++] = "later_v1_declare_schedules";
+    words[at++] = s->kind->function;
     words[at++] = "1";
     words[at++] = s->root;
     words[at++] = s->epoch;
@@ -117,20 +120,20 @@ static void tell(struct schedule_settings *s)
     s->told = from + n;
 }
 
-/* What became of one schedule. */
-static void take_row(struct schedule_settings *s, struct words *one, const char *status)
+/* What became of one of them. */
+static void take_row(struct file_settings *s, struct words *one, const char *status)
 {
     const char *name = one->at[0];
     bool is_refused = strncmp(status, "ELATER_", 7) == 0;
 
     if (strcmp(status, "added") == 0 || strcmp(status, "changed") == 0)
-        log_notice("event=schedule schedule=%s status=%s", name, status);
+        log_notice("event=declared kind=%s name=%s status=%s", s->kind->what, name, status);
     else if (strcmp(status, "older") == 0)
-        log_info("event=schedule schedule=%s status=older reason=\"a file that was read later "
-                 "defines it\"",
-                 name);
+        log_info("event=declared kind=%s name=%s status=older reason=\"a file that was read later says "
+                 "what holds\"",
+                 s->kind->what, name);
     else if (is_refused && (one->refusal == NULL || strcmp(one->refusal, status) != 0))
-        log_warn("event=schedule-refused schedule=%s reason=\"%s\"", name, status);
+        log_warn("event=declare-refused kind=%s name=%s reason=\"%s\"", s->kind->what, name, status);
     free(one->refusal);
     one->refusal = is_refused ? mem_strdup(status) : NULL;
     s->has_refused = s->has_refused || is_refused;
@@ -138,7 +141,7 @@ static void take_row(struct schedule_settings *s, struct words *one, const char 
 
 static void on_declared(void *arg, const struct reply *r)
 {
-    struct schedule_settings *s = arg;
+    struct file_settings *s = arg;
     bool has_more = false, is_outdated = s->state == OUTDATED;
 
     s->state = WANTED;
@@ -149,9 +152,9 @@ static void on_declared(void *arg, const struct reply *r)
     if (reply_kind(r) != REPLY_ARRAY) {
         s->told = 0; /* told again with the next beat */
         if (strncmp(s->refusal, reply_str(r), sizeof(s->refusal) - 1) != 0)
-            log_warn("event=schedules-refused reason=\"%s\" effect=\"the schedules in the "
-                     "configuration are not in force yet\"",
-                     reply_str(r));
+            log_warn("event=declares-refused function=%s reason=\"%s\" effect=\"what the "
+                     "configuration says is not in force yet\"",
+                     s->kind->function, reply_str(r));
         (void)snprintf(s->refusal, sizeof(s->refusal), "%s", reply_str(r));
         return;
     }
@@ -178,7 +181,7 @@ static void on_declared(void *arg, const struct reply *r)
 /* ---- the daemon */
 
 /* Tell all from the first one on. */
-static void begin(struct schedule_settings *s)
+static void begin(struct file_settings *s)
 {
     s->state = s->state == UNDER_WAY || s->state == OUTDATED ? OUTDATED : WANTED;
     s->told = 0;
@@ -186,34 +189,68 @@ static void begin(struct schedule_settings *s)
     tell(s);
 }
 
-void schedule_settings_set(struct schedule_settings *s, const struct conf *conf)
+/* ---- what files say */
+
+static struct words *add_words(struct file_settings *s)
 {
-    bool is_said;
+    s->all = mem_grow(s->all, s->n + 1, sizeof(*s->all));
+    s->all[s->n] = (struct words){NULL, 0, NULL};
+    return &s->all[s->n++];
+}
+
+static bool take_schedules(struct file_settings *s, const struct conf *conf)
+{
+    for (size_t i = 0; i < conf->nschedules; i++) {
+        struct words *one = add_words(s);
+
+        one->at = conf_schedule_words(&conf->schedules[i], &one->n);
+    }
+    return conf->has_schedules;
+}
+
+/* A queue whose topics are not written says nothing; `topics: []` says that it has none. */
+static bool take_topics(struct file_settings *s, const struct conf *conf)
+{
+    for (size_t i = 0; i < conf->nqueues; i++) {
+        struct words *one;
+
+        if (!conf_queue_says_topics(&conf->queues[i]))
+            continue;
+        one = add_words(s);
+        mem_list_add(&one->at, &one->n, mem_strdup(conf->queues[i].name));
+        for (size_t k = 0; k < conf->queues[i].topics.n; k++)
+            mem_list_add(&one->at, &one->n, mem_strdup(conf->queues[i].topics.at[k]));
+    }
+    return s->n > 0;
+}
+
+const struct file_kind file_schedules = {"later_v1_declare_schedules", "schedule", take_schedules};
+const struct file_kind file_topics = {"later_v1_declare_topics", "topics", take_topics};
+
+void file_settings_set(struct file_settings *s, const struct conf *conf)
+{
+    bool was_said;
 
     if (s == NULL)
         return;
-    is_said = conf->has_schedules || s->has_section;
-    s->has_section = conf->has_schedules;
+    was_said = s->is_said;
     s->read_at = mono_now();
     forget(s);
-    s->n = conf->nschedules;
-    s->all = mem_new((s->n + 1) * sizeof(*s->all));
-    for (size_t i = 0; i < s->n; i++)
-        s->all[i].at = conf_schedule_words(&conf->schedules[i], &s->all[i].n);
-    if (is_said)
+    s->is_said = s->kind->take(s, conf);
+    if (s->is_said || was_said)
         begin(s);
 }
 
-void schedule_settings_registered(struct schedule_settings *s, int64_t epoch)
+void file_settings_registered(struct file_settings *s, int64_t epoch)
 {
     if (s == NULL)
         return;
     (void)snprintf(s->epoch, sizeof(s->epoch), "%lld", (long long)epoch);
-    if (s->has_section || s->state != DONE)
+    if (s->is_said || s->state != DONE)
         begin(s);
 }
 
-void schedule_settings_hear(struct schedule_settings *s, int64_t now_us)
+void file_settings_hear(struct file_settings *s, int64_t now_us)
 {
     if (s == NULL || now_us <= 0)
         return;
@@ -221,13 +258,13 @@ void schedule_settings_hear(struct schedule_settings *s, int64_t now_us)
     s->heard = mono_now();
 }
 
-void schedule_settings_beat(struct schedule_settings *s)
+void file_settings_beat(struct file_settings *s)
 {
     if (s != NULL)
         tell(s);
 }
 
-void schedule_settings_link_down(struct schedule_settings *s)
+void file_settings_link_down(struct file_settings *s)
 {
     if (s == NULL)
         return;

@@ -1,0 +1,80 @@
+-- later_publish R TOPIC [name value]... PAYLOAD -> [n, [queue, id, status]...]
+--
+-- Add a job with PAYLOAD to each queue that subscribes to TOPIC (topic/topic.lua), all or none.
+-- Options, of later_add: in at priority key attempts timeout expire keep trace token. A queue that
+-- cannot take its copy (its max_payload is smaller, or its gates need a key) has it among its dead,
+-- with the reason: it cannot fail the publisher. A token counts for each queue: of a call that is
+-- repeated, a queue that has subscribed meanwhile gets its copy.
+-- n: how many queues. status: added | repeated | buried. At most 100 queues, 16 MiB for all copies.
+-- Errors: ELATER_ARGS TOPIC OPTION TIME KEY TOKEN SIZE FULL TYPE. Cost: as a later_add for each.
+
+local BYTES_MAX = 16777216
+
+local ALLOWED = {['in'] = true, at = true, priority = true, key = true, attempts = true,
+                 timeout = true, expire = true, keep = true, trace = true, token = true}
+
+-- What a queue may refuse without failing the publisher.
+local OF_QUEUE = {ELATER_SIZE = true, ELATER_KEY = true}
+
+local function read_job(args, now_ms)
+  local n, job, seen = #args, {priority = 5, due = now_ms}, {}
+  if n < 2 or n % 2 == 1 then
+    L.fail('ELATER_ARGS', 'give TOPIC [name value]... PAYLOAD')
+  end
+  for i = 2, n - 1, 2 do
+    if not ALLOWED[string.lower(args[i])] then
+      L.fail('ELATER_OPTION', 'option ' .. L.quote(args[i]) .. ' does not go with a topic (in ' ..
+             'at priority key attempts timeout expire keep trace token do)')
+    end
+    L.option(job, seen, args[i], args[i + 1], now_ms)
+  end
+  return job
+end
+
+-- -> a job for this queue
+local function copy_for(job, topic, queue)
+  local copy = {}
+  for name, value in pairs(job) do
+    copy[name] = value
+  end
+  copy.queue, copy.P, copy.has_options = queue, topic, true
+  copy.token = job.token and job.token .. '@' .. queue
+  return copy
+end
+
+-- The queue cannot take the job: put it among its dead. -> its id
+local function bury(R, job, payload, why, now_us)
+  local id, now_ms = L.id(L.tick(R, now_us, 1)), L.ms(now_us)
+  job.big = #payload > L.BIG
+  L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
+  L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, 0, L.one_line(why), ''), now_ms)
+  return id
+end
+
+-- -> a row of the reply
+local function deliver(R, job, payload, now_us)
+  local ok, reply = L.try(L.add_in_draft, R, job, payload, now_us)
+  if ok then
+    return {job.queue, reply[1], reply[2]}
+  end
+  local why = type(reply) == 'table' and reply.elater
+  if not why or not OF_QUEUE[string.match(why, '^%S+')] then
+    error(reply, 0)
+  end
+  return {job.queue, bury(R, job, payload, string.match(why, '^%S+ (.*)$'), now_us), 'buried'}
+end
+
+L.register('later_publish', {}, function(R, args)
+  local now_us = L.now_us()
+  local topic, job, payload = L.check_topic(args[1]), read_job(args, L.ms(now_us)), args[#args]
+  local queues = L.subscribers(R, topic)
+  if #queues * #payload > BYTES_MAX then
+    L.fail('ELATER_SIZE', L.int(#queues) .. ' copies of ' .. L.int(#payload) ..
+           ' bytes are more than the 16 MiB of one call')
+  end
+  local out = {#queues}
+  for i, queue in ipairs(queues) do
+    out[i + 1] = deliver(R, copy_for(job, topic, queue), payload, now_us)
+  end
+  return out
+end)
