@@ -634,7 +634,11 @@ static const struct {
               {1, 1, 0, make_schedule_run},
               {1, 1, 0, make_schedule_show},
               {1, 1, 0, make_schedules},
-              {3, 3, 1, make_fire}};
+              {3, 3, 1, make_fire},
+              {3, 3, 1, make_subscribe},
+              {1, 1, 0, make_topics},
+              {1, 1, 0, make_declare_topics},
+              {5, 5, 2, make_publish}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */
@@ -661,7 +665,8 @@ static void (*const BATCHED[])(struct maker *k) = {
     make_register,     make_cancel,     make_reap,       make_retry,       make_retry,
     make_batch_cancel, make_purge,      make_tidy,       make_corrupt};
 
-/* The same for schedules: their last jobs wait, run, fail and end when the next ones are due. */
+/* The same for schedules, whose last jobs wait, run, fail and end when the next ones are due, and
+ * for topics. */
 static void (*const SCHEDULED[])(struct maker *k) = {make_schedule_set,
                                                      make_schedule_set,
                                                      make_schedule_set,
@@ -697,7 +702,15 @@ static void (*const SCHEDULED[])(struct maker *k) = {make_schedule_set,
                                                      make_tidy,
                                                      make_beat,
                                                      make_limit_set,
-                                                     make_queue_gates};
+                                                     make_queue_gates,
+                                                     make_subscribe,
+                                                     make_subscribe,
+                                                     make_declare_topics,
+                                                     make_topics,
+                                                     make_publish,
+                                                     make_publish,
+                                                     make_publish,
+                                                     make_publish};
 
 static int weight_of(const struct model *m, size_t i)
 {

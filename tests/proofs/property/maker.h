@@ -97,6 +97,13 @@ void make_schedule_show(struct maker *k); /* one, or its calendar */
 void make_schedules(struct maker *k);     /* all, or an audit of them */
 void make_fire(struct maker *k);
 
+/* ---- topics (calls_topics.c) */
+
+void make_subscribe(struct maker *k);
+void make_topics(struct maker *k); /* or an audit of them */
+void make_declare_topics(struct maker *k);
+void make_publish(struct maker *k);
+
 /* ---- gates (calls_gates.c) */
 
 /* Add gates, a unique key and the options that belong to it, for an add. */

@@ -35,6 +35,9 @@
 #define MODEL_CALLBACKS 3 /* then, finally, on_dead */
 #define MODEL_SCHEDULES 4
 #define MODEL_CALENDARS 32
+#define MODEL_TOPICS 8
+#define MODEL_FILE_TOPICS 3
+#define MODEL_TOKEN 48       /* bytes of a token, with that of a queue behind it */
 #define MODEL_REASON 256     /* bytes that are kept of the reason of a death */
 #define MODEL_NONE INT64_MIN /* not given, or no number */
 #define MODEL_BIG 16384      /* a larger payload has a key of its own */
@@ -68,6 +71,7 @@ struct model_chain {
     char callback[64];             /* the batch that it tells of, and its counts; "": none */
     const char *schedule;          /* that added it; NULL: none */
     int64_t occurrence_ms, day;    /* for which time, and its day in a calendar; 0: none */
+    const char *topic;             /* under which it was published; NULL: none */
 };
 
 #define MODEL_HEADER 2048 /* bytes of a record before its payload */
@@ -167,6 +171,20 @@ struct model_calendar {
     int64_t until_ms;
 };
 
+/* A subscription, and the queues that have it. */
+struct model_topic {
+    const char *name; /* NULL: this place is free */
+    bool has[MODEL_QUEUES];
+};
+
+/* What the file of a queue subscribes it to. */
+struct model_file {
+    bool is_there;
+    int64_t read_ms;
+    const char *name[MODEL_FILE_TOPICS];
+    size_t n;
+};
+
 struct model_raw {
     bool is_there;
     int queue;
@@ -199,7 +217,7 @@ struct model_worker {
 };
 
 struct model_token {
-    char name[16];
+    char name[MODEL_TOKEN];
     char id[16];
     int64_t due, expire_ms;
     int queue;
@@ -208,7 +226,7 @@ struct model_token {
 
 struct model_note {
     bool is_there;
-    char name[80];
+    char name[200];
     int64_t seen;
 };
 
@@ -232,6 +250,8 @@ struct model {
     struct model_schedule schedule[MODEL_SCHEDULES];
     struct model_calendar calendar[MODEL_CALENDARS];
     int64_t schedules_changed; /* a clock number; 0: never */
+    struct model_topic topic[MODEL_TOPICS];
+    struct model_file file[MODEL_QUEUES];
     struct model_job job[MODEL_JOBS];
     size_t jobs;
     struct model_raw raw[MODEL_RAWS];
@@ -277,6 +297,10 @@ bool model_has_token(struct model *m, const char *token);
 bool model_is_other(int q, struct bytes payload, int other_q, struct bytes other);
 /* Returns the code of the refusal of an add with these options, or NULL. */
 const char *model_refusal(struct model *m, int q, const struct model_options *o, size_t bytes);
+/* What the library says of a refusal by the queue or its gates, behind the code. */
+#define MODEL_REFUSAL 160
+void model_refusal_text(struct model *m, int q, const struct model_options *o, const char *code,
+                        size_t bytes, char text[MODEL_REFUSAL]);
 /* A new job with the options of an add; the caller gives it a state. */
 struct model_job *model_insert(struct model *m, int64_t number, int q,
                                const struct model_options *o, struct bytes payload);
@@ -556,6 +580,36 @@ struct schedule_counts {
 };
 
 const struct schedule_counts *schedule_counts(void);
+
+/* ---- topics (model_topics.c) */
+
+/* name: NULL: not well-formed; is_end: unsubscribe. */
+void model_subscribe(struct model *m, const char *name, int q, bool is_end, struct buf *out);
+void model_topics(struct model *m, struct buf *out);
+/* An audit of the topics finds nothing. */
+void model_topic_audit(struct model *m, struct buf *out);
+/* topic: NULL: not well-formed. */
+void model_publish_topic(struct model *m, const char *topic, const struct model_options *o,
+                         struct bytes payload, struct buf *out);
+
+/* What a file says of a queue. is_bad: one of the names is not well-formed. */
+struct model_declared {
+    int queue;
+    bool is_bad;
+    const char *name[MODEL_FILE_TOPICS];
+    size_t n;
+};
+
+void model_declare_topics(struct model *m, int64_t epoch, int64_t read_ms, size_t n,
+                          const struct model_declared *all, struct buf *out);
+void topics_render(const struct model *m, struct rows *rows);
+
+/* What the calls of this process have published. */
+struct topic_counts {
+    uint64_t copies, buried, repeated;
+};
+
+const struct topic_counts *topic_counts(void);
 
 /* ---- purge (model_purge.c) */
 

@@ -52,6 +52,8 @@ void model_record_chain(const struct model_job *j, struct buf *out)
         buf_printf(out, " S=%s O=%lld", chain->schedule, (long long)chain->occurrence_ms);
     if (chain->day != 0)
         buf_printf(out, " Y=%lld", (long long)chain->day);
+    if (chain->topic != NULL)
+        buf_printf(out, " P=%s", chain->topic);
 }
 
 static void put_text(struct buf *out, const char *name, const char *text)
@@ -81,6 +83,7 @@ void model_show_chain(const struct model *m, const struct model_job *j, struct b
         out_text(out, "occurrence_ms");
         out_number(out, chain->occurrence_ms);
     }
+    put_text(out, "topic", chain->topic != NULL ? chain->topic : "");
     put_text(out, "reason", chain->reason);
     put_text(out, "callback_of", callback);
     buf_done(&thens);

@@ -115,6 +115,55 @@ static const char *refused_gates(struct model *m, int q, const struct model_opti
     return NULL;
 }
 
+static void key_text(struct model *m, int q, const struct model_options *o, char *text)
+{
+    static const char *const kinds[MODEL_KINDS] = {"lock", "sem", "rate"};
+
+    for (int k = 0; k < MODEL_KINDS; k++) {
+        const char *own = o->gate[k], *common = m->queue[q].gates[k];
+
+        if (own != NULL && strstr(own, "{key}") != NULL) {
+            (void)snprintf(text, MODEL_REFUSAL, "%s '%s' has {key} in it: give the job a key",
+                           kinds[k], own);
+            return;
+        }
+        if (strstr(common, "{key}") != NULL) {
+            (void)snprintf(text, MODEL_REFUSAL,
+                           "%s '%s' of queue %s has {key} in it: give the job a key", kinds[k],
+                           common, m->queue[q].name);
+            return;
+        }
+    }
+}
+
+static void missing_limit_text(struct model *m, const struct model_options *o, char *text)
+{
+    for (int k = KIND_SEM; k < MODEL_KINDS; k++) {
+        char filled[MODEL_NAME * 2];
+
+        if (o->gate[k] == NULL || !fill_key(filled, o->gate[k], o->key) ||
+            limit_of(m, (enum gate_kind)k, filled) != NULL)
+            continue;
+        (void)snprintf(text, MODEL_REFUSAL, "there is no %s '%s': later_limit_set defines it",
+                       k == KIND_SEM ? "semaphore" : "rate", filled);
+        return;
+    }
+}
+
+void model_refusal_text(struct model *m, int q, const struct model_options *o, const char *code,
+                        size_t bytes, char text[MODEL_REFUSAL])
+{
+    text[0] = '\0';
+    if (strcmp(code, "ELATER_SIZE") == 0)
+        (void)snprintf(text, MODEL_REFUSAL,
+                       "the payload has %zu bytes, queue %s takes %lld (max_payload)", bytes,
+                       m->queue[q].name, (long long)model_max_payload(m, q));
+    else if (strcmp(code, "ELATER_KEY") == 0)
+        key_text(m, q, o, text);
+    else
+        missing_limit_text(m, o, text);
+}
+
 const char *model_refusal(struct model *m, int q, const struct model_options *o, size_t bytes)
 {
     if (o->refusal != NULL)

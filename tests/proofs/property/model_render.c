@@ -185,6 +185,7 @@ void model_render(struct model *m, struct buf *out)
     gates_render(m, &rows);
     batches_render(m, &rows);
     schedules_render(m, &rows);
+    topics_render(m, &rows);
     rows_take(&rows, out);
 }
 

@@ -475,9 +475,12 @@ static const char *judge(const struct model *m, const struct model_fire *f,
 
 static void note_failure(struct model *m, const struct model_schedule *s, const char *code)
 {
-    char note[80];
+    const struct occurrence none = {0, 0, 0};
+    char note[200], text[MODEL_REFUSAL], lock[MODEL_NAME];
+    struct model_options o = options_of(m, s, &none, lock);
 
-    (void)snprintf(note, sizeof(note), "bad-schedule:%s %s", s->name, code);
+    model_refusal_text(m, s->queue, &o, code, s->payload.n, text);
+    (void)snprintf(note, sizeof(note), "bad-schedule:%s %s %s", s->name, code, text);
     model_put_note(m, note);
 }
 

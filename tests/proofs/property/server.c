@@ -15,8 +15,7 @@
 
 /*
  * One row for every string, field and member. The model knows when a token expires, but not its
- * fingerprint; calls test that tokens work. It knows the code of an error that a note tells, but
- * not its text. We sort the rows, since Lua sorts by locale.
+ * fingerprint; calls test that tokens work. We sort the rows, since Lua sorts by locale.
  */
 static const char READ[] =
     "local root, rows = 'later:{p}:', {}\n"
@@ -32,9 +31,7 @@ static const char READ[] =
     "  if kind == 'hash' or kind == 'zset' then\n"
     "    local all = kind == 'hash' and redis.call('HGETALL', key) or\n"
     "                redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')\n"
-    "    for i = 1, #all, 2 do\n"
-    "      row(head, string.match(all[i], '^bad.schedule:%S+ %S+') or all[i], all[i + 1])\n"
-    "    end\n"
+    "    for i = 1, #all, 2 do row(head, all[i], all[i + 1]) end\n"
     "  elseif kind == 'set' then\n"
     "    for _, member in ipairs(redis.call('SMEMBERS', key)) do row(head, member) end\n"
     "  elseif kind == 'string' and string.match(name, '^token:') then\n"
@@ -227,18 +224,6 @@ void server_clear(struct server *s)
 
 /* ---- replies */
 
-/* How many bytes of this string count: the text behind the code of an error does not. */
-static size_t told(const struct reply *r)
-{
-    static const char note[] = "bad-schedule:";
-    const char *text = reply_str(r);
-    size_t name = strncmp(text, note, strlen(note)) == 0 ? strcspn(text, " ") : 0;
-
-    if (name > 0)
-        return name + 1 + strcspn(text + name + 1, " ");
-    return strncmp(text, "ELATER_", 7) == 0 ? strcspn(text, " ") : reply_len(r);
-}
-
 void server_render(struct buf *out, const struct reply *r)
 {
     switch (reply_kind(r)) {
@@ -250,7 +235,10 @@ void server_render(struct buf *out, const struct reply *r)
         break;
     case REPLY_ERROR:
     case REPLY_STR:
-        out_bytes(out, reply_str(r), told(r));
+        /* The text behind the code of an error is not compared. */
+        out_bytes(out, reply_str(r),
+                  strncmp(reply_str(r), "ELATER_", 7) == 0 ? strcspn(reply_str(r), " ")
+                                                           : reply_len(r));
         break;
     case REPLY_ARRAY:
         buf_puts(out, "[ ");

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <locale.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,6 +275,10 @@ static void print_counts(void)
         (unsigned long long)s->superseded, (unsigned long long)s->failed,
         (unsigned long long)s->missed, (unsigned long long)s->moved, (unsigned long long)s->ended,
         (unsigned long long)s->forgotten);
+    (void)printf("topics: %llu copies, %llu buried, %llu repeated\n",
+                 (unsigned long long)topic_counts()->copies,
+                 (unsigned long long)topic_counts()->buried,
+                 (unsigned long long)topic_counts()->repeated);
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
                  (unsigned long long)short_counts()->ends,
@@ -293,6 +298,8 @@ static void assert_counts(void)
     assert_true(b->inside > 0 && b->revived > 0 && b->cancelled > 0 && b->forgotten > 0);
     assert_true(s->added > 0 && s->skipped > 0 && s->superseded > 0 && s->failed > 0);
     assert_true(s->missed > 0 && s->moved > 0 && s->ended > 0 && s->forgotten > 0);
+    assert_true(topic_counts()->copies > 0 && topic_counts()->buried > 0 &&
+                topic_counts()->repeated > 0);
     for (int i = 0; i < MODEL_CALLBACKS; i++)
         assert_true(b->callbacks[i] > 0);
 }
@@ -424,6 +431,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_judge),
                                        cmocka_unit_test(test_sequences)};
 
+    (void)setlocale(LC_COLLATE, ""); /* Redis sorts by it, too */
     read_arguments(argc, argv);
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

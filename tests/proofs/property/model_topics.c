@@ -1,0 +1,333 @@
+/*
+ * Topics in the model (src/lua/topic/topic.lua, src/lua/public/publish.lua).
+ */
+#include "model_gates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows.h"
+
+static struct topic_counts counts;
+
+const struct topic_counts *topic_counts(void)
+{
+    return &counts;
+}
+
+/* Queues in the order of their names, as Redis sorts them. */
+static int by_name(const void *a, const void *b)
+{
+    return strcoll(model_queue_name(*(const int *)a), model_queue_name(*(const int *)b));
+}
+
+static void sort_queues(int order[MODEL_QUEUES])
+{
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        order[q] = q;
+    qsort(order, MODEL_QUEUES, sizeof(*order), by_name);
+}
+
+static bool is_used(const struct model_topic *t)
+{
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        if (t->has[q])
+            return true;
+    return false;
+}
+
+static struct model_topic *topic_of(struct model *m, const char *name)
+{
+    struct model_topic *room = NULL;
+
+    for (int i = 0; i < MODEL_TOPICS; i++) {
+        struct model_topic *t = &m->topic[i];
+
+        if (t->name != NULL && strcmp(t->name, name) == 0)
+            return t;
+        room = room == NULL && t->name == NULL ? t : room;
+    }
+    if (room == NULL)
+        abort();
+    room->name = name;
+    return room;
+}
+
+/* ---- subscriptions */
+
+static const char *subscribe(struct model *m, const char *name, int q)
+{
+    struct model_topic *t = topic_of(m, name);
+
+    if (t->has[q])
+        return "repeated";
+    t->has[q] = m->queue[q].is_known = true;
+    return "subscribed";
+}
+
+static const char *unsubscribe(struct model *m, const char *name, int q)
+{
+    struct model_topic *t = topic_of(m, name);
+    const char *word = t->has[q] ? "unsubscribed" : "repeated";
+
+    t->has[q] = false;
+    return word;
+}
+
+static void release(struct model *m, const char *name, int q)
+{
+    struct model_file *f = &m->file[q];
+
+    for (size_t i = 0; i < f->n; i++) {
+        if (strcmp(f->name[i], name) != 0)
+            continue;
+        f->n--;
+        memmove(&f->name[i], &f->name[i + 1], (f->n - i) * sizeof(f->name[0]));
+        return;
+    }
+}
+
+void model_subscribe(struct model *m, const char *name, int q, bool is_end, struct buf *out)
+{
+    if (name == NULL) {
+        out_refusal(out, "ELATER_TOPIC");
+        return;
+    }
+    release(m, name, q);
+    buf_puts(out, "[ ");
+    out_text(out, name);
+    out_text(out, model_queue_name(q));
+    out_text(out, is_end ? unsubscribe(m, name, q) : subscribe(m, name, q));
+    buf_puts(out, "] ");
+}
+
+static const char *declare(struct model *m, const struct model_declared *d, int64_t read_ms)
+{
+    struct model_file *f = &m->file[d->queue];
+
+    if (f->is_there && f->read_ms > read_ms)
+        return "older";
+    if (d->is_bad)
+        return "ELATER_TOPIC";
+    for (size_t i = 0; i < f->n; i++) {
+        bool is_kept = false;
+
+        for (size_t k = 0; k < d->n; k++)
+            is_kept |= strcmp(f->name[i], d->name[k]) == 0;
+        if (!is_kept)
+            (void)unsubscribe(m, f->name[i], d->queue);
+    }
+    for (size_t k = 0; k < d->n; k++)
+        (void)subscribe(m, d->name[k], d->queue);
+    *f = (struct model_file){.is_there = true, .read_ms = read_ms, .n = d->n};
+    memcpy((void *)f->name, d->name, d->n * sizeof(d->name[0]));
+    return "declared";
+}
+
+void model_declare_topics(struct model *m, int64_t epoch, int64_t read_ms, size_t n,
+                          const struct model_declared *all, struct buf *out)
+{
+    if (strcmp(model_status(m, epoch), "ok") != 0) {
+        out_refusal(out, "ELATER_WORKER");
+        return;
+    }
+    if (read_ms > MODEL_MS(m))
+        read_ms = MODEL_MS(m);
+    buf_puts(out, "[ ");
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(out, "[ ");
+        out_text(out, model_queue_name(all[i].queue));
+        out_text(out, declare(m, &all[i], read_ms));
+        buf_puts(out, "] ");
+    }
+    buf_puts(out, "] ");
+}
+
+static bool is_of_file(const struct model *m, const char *name, int q)
+{
+    for (size_t i = 0; i < m->file[q].n; i++)
+        if (strcmp(m->file[q].name[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int by_topic(const void *a, const void *b)
+{
+    const struct model_topic *x = *(const struct model_topic *const *)a;
+    const struct model_topic *y = *(const struct model_topic *const *)b;
+
+    return strcoll(x->name, y->name);
+}
+
+void model_topics(struct model *m, struct buf *out)
+{
+    const struct model_topic *row[MODEL_TOPICS];
+    int order[MODEL_QUEUES];
+    size_t n = 0;
+
+    sort_queues(order);
+    for (int i = 0; i < MODEL_TOPICS; i++)
+        if (m->topic[i].name != NULL)
+            row[n++] = &m->topic[i];
+    if (n > 1)
+        qsort((void *)row, n, sizeof(row[0]), by_topic);
+    buf_puts(out, "[ ");
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < MODEL_QUEUES; k++) {
+            if (!row[i]->has[order[k]])
+                continue;
+            buf_puts(out, "[ ");
+            out_text(out, row[i]->name);
+            out_text(out, model_queue_name(order[k]));
+            out_text(out, is_of_file(m, row[i]->name, order[k]) ? "file" : "call");
+            buf_puts(out, "] ");
+        }
+    buf_puts(out, "] ");
+}
+
+void model_topic_audit(struct model *m, struct buf *out)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < MODEL_TOPICS; i++)
+        n += is_used(&m->topic[i]);
+    buf_puts(out, "[ s0: ");
+    out_int(out, n);
+    buf_puts(out, "] ");
+}
+
+/* ---- publish */
+
+static bool fits(const char *subscription, const char *topic)
+{
+    size_t n = strlen(subscription);
+
+    if (strcmp(subscription, "*") == 0 || strcmp(subscription, topic) == 0)
+        return true;
+    return n > 2 && strcmp(subscription + n - 2, ".*") == 0 &&
+           strncmp(subscription, topic, n - 1) == 0;
+}
+
+static bool gets_copy(const struct model *m, const char *topic, int q)
+{
+    for (int i = 0; i < MODEL_TOPICS; i++)
+        if (m->topic[i].name != NULL && m->topic[i].has[q] && fits(m->topic[i].name, topic))
+            return true;
+    return false;
+}
+
+static void bury(struct model *m, int q, const struct model_options *o, struct bytes payload,
+                 const char *code, struct model_added *added)
+{
+    struct model_job *j = model_insert(m, model_tick(m, 1, 0), q, o, payload);
+    char why[MODEL_REFUSAL];
+
+    model_refusal_text(m, q, o, code, payload.n, why);
+    model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, why, ""), 10000);
+    counts.buried++;
+    added->word = "buried";
+    memcpy(added->id, j->id, sizeof(added->id));
+}
+
+/* The options of the copy of this queue. token has room for its own. */
+static struct model_options copy_for(const struct model_options *o, const char *topic, int q,
+                                     char token[MODEL_TOKEN])
+{
+    struct model_options copy = *o;
+
+    copy.chain.topic = topic;
+    (void)snprintf(token, MODEL_TOKEN, "%s@%s", o->token != NULL ? o->token : "",
+                   model_queue_name(q));
+    copy.token = o->token != NULL ? token : NULL;
+    return copy;
+}
+
+/* Why all copies are refused, or NULL. */
+static const char *refusal_of(struct model *m, const char *topic, const struct model_options *o,
+                              struct bytes payload)
+{
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        char token[MODEL_TOKEN];
+        struct model_options copy = copy_for(o, topic, q, token);
+        const char *code = NULL;
+
+        if (gets_copy(m, topic, q) && copy.token != NULL &&
+            model_refusal(m, q, &copy, payload.n) == NULL)
+            code = model_token_refusal(m, token, q, payload);
+        if (code != NULL)
+            return code;
+    }
+    return NULL;
+}
+
+static void deliver(struct model *m, const char *topic, int q, const struct model_options *o,
+                    struct bytes payload, struct buf *out)
+{
+    char token[MODEL_TOKEN];
+    struct model_options copy = copy_for(o, topic, q, token);
+    struct model_added added;
+    const char *code = model_add_one(m, q, &copy, payload, &added);
+
+    if (code != NULL)
+        bury(m, q, &copy, payload, code, &added);
+    counts.copies++;
+    counts.repeated += strcmp(added.word, "repeated") == 0;
+    buf_puts(out, "[ ");
+    out_text(out, model_queue_name(q));
+    out_text(out, added.id);
+    out_text(out, added.word);
+    buf_puts(out, "] ");
+}
+
+void model_publish_topic(struct model *m, const char *topic, const struct model_options *o,
+                         struct bytes payload, struct buf *out)
+{
+    const char *refusal = topic == NULL ? "ELATER_TOPIC" : o->refusal;
+    int order[MODEL_QUEUES];
+    int64_t n = 0;
+
+    refusal = refusal == NULL ? refusal_of(m, topic, o, payload) : refusal;
+    if (refusal != NULL) {
+        out_refusal(out, refusal);
+        return;
+    }
+    sort_queues(order);
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        n += gets_copy(m, topic, q);
+    buf_puts(out, "[ ");
+    out_int(out, n);
+    for (int k = 0; k < MODEL_QUEUES; k++)
+        if (gets_copy(m, topic, order[k]))
+            deliver(m, topic, order[k], o, payload, out);
+    buf_puts(out, "] ");
+}
+
+/* ---- keys */
+
+void topics_render(const struct model *m, struct rows *rows)
+{
+    int order[MODEL_QUEUES];
+
+    sort_queues(order);
+    for (int i = 0; i < MODEL_TOPICS; i++) {
+        struct buf text = BUF_INIT;
+
+        for (int k = 0; k < MODEL_QUEUES; k++)
+            if (m->topic[i].has[order[k]])
+                buf_printf(&text, "%s%s", text.len > 0 ? " " : "", model_queue_name(order[k]));
+        if (text.len > 0)
+            rows_text(rows, "topics", "hash", m->topic[i].name, buf_str(&text));
+        buf_done(&text);
+    }
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        struct buf text = BUF_INIT;
+
+        buf_printf(&text, "%lld ", (long long)m->file[q].read_ms);
+        for (size_t i = 0; i < m->file[q].n; i++)
+            buf_printf(&text, "%s%s", i > 0 ? " " : "", m->file[q].name[i]);
+        if (m->file[q].is_there)
+            rows_text(rows, "topic:file", "hash", model_queue_name(q), buf_str(&text));
+        buf_done(&text);
+    }
+}
