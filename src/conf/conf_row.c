@@ -204,7 +204,7 @@ static bool is_subscription(const char *s)
 
     if (strcmp(s, "*") == 0)
         return true;
-    n -= n > 2 && strcmp(s + n - 2, ".*") == 0 ? 2 : 0;
+    n -= n > 2 && strcmp(s + n - 2, ".*") == 0; /* the rest is the beginning of a topic */
     for (size_t i = 0; i < n; i++)
         dots += s[i] == '.';
     return n > 0 && n <= TOPIC_MAX && dots <= TOPIC_DOTS_MAX && strspn(s, known) >= n &&

@@ -444,7 +444,8 @@ static int build(struct daemon *d, struct err *err)
     d->gate_settings = gate_settings_new(d->store);
     d->schedule_settings = file_settings_new(d->link, d->conf->namespace, &file_schedules);
     d->topic_settings = file_settings_new(d->link, d->conf->namespace, &file_topics);
-    d->schedules = schedules_new(d->loop, d->link, d->store, d->conf->namespace);
+    d->schedules =
+        schedules_new(d->loop, d->link, d->store, d->conf->namespace, d->conf->redis_timeout);
     if (d->schedules == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     return 0;

@@ -35,6 +35,7 @@ struct file_settings {
     size_t piece;        /* the first one of the piece under way */
     bool has_refused;    /* one of those that were told since the first piece */
     struct mono read_at; /* when the file was read */
+    int64_t read_ms;     /* the same by Redis' clock, as it was told first; 0: not yet */
     struct mono heard;   /* when Redis told now_us; 0: never */
     int64_t now_us;
     char refusal[160]; /* of the whole call, as it was logged last */
@@ -72,10 +73,13 @@ void file_settings_free(struct file_settings *s)
 
 /* ---- telling */
 
-/* When the file was read, by Redis' clock, in ms. */
-static int64_t read_ms(const struct file_settings *s)
+/* When the file was read, by Redis' clock, in ms. It stays, whatever the clocks do: the same
+ * reading is told with the same time. */
+static int64_t read_ms(struct file_settings *s)
 {
-    return (s->now_us + mono_until_us(s->heard, s->read_at)) / 1000;
+    if (s->read_ms == 0)
+        s->read_ms = (s->now_us + mono_until_us(s->heard, s->read_at)) / 1000;
+    return s->read_ms;
 }
 
 static void on_declared(void *arg, const struct reply *r);
@@ -129,11 +133,13 @@ static void take_row(struct file_settings *s, struct words *one, const char *sta
     if (strcmp(status, "added") == 0 || strcmp(status, "changed") == 0)
         log_notice("event=declared kind=%s name=%s status=%s", s->kind->what, name, status);
     else if (strcmp(status, "older") == 0)
-        log_info("event=declared kind=%s name=%s status=older reason=\"a file that was read later says "
-                 "what holds\"",
-                 s->kind->what, name);
+        log_info(
+            "event=declared kind=%s name=%s status=older reason=\"a file that was read later says "
+            "what holds\"",
+            s->kind->what, name);
     else if (is_refused && (one->refusal == NULL || strcmp(one->refusal, status) != 0))
-        log_warn("event=declare-refused kind=%s name=%s reason=\"%s\"", s->kind->what, name, status);
+        log_warn("event=declare-refused kind=%s name=%s reason=\"%s\"", s->kind->what, name,
+                 status);
     free(one->refusal);
     one->refusal = is_refused ? mem_strdup(status) : NULL;
     s->has_refused = s->has_refused || is_refused;
@@ -235,6 +241,7 @@ void file_settings_set(struct file_settings *s, const struct conf *conf)
         return;
     was_said = s->is_said;
     s->read_at = mono_now();
+    s->read_ms = 0;
     forget(s);
     s->is_said = s->kind->take(s, conf);
     if (s->is_said || was_said)

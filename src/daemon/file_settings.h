@@ -2,7 +2,8 @@
  * Tells Redis what the configuration of this daemon says for the whole fleet: schedules, or topics.
  * It is told after each registration and reload, in pieces and one after the other, and again with
  * the next beat until Redis has taken it. The file that was read last holds. A file that says
- * nothing of it changes nothing; a reload that takes it out says that there is none.
+ * nothing of it changes nothing. A reload that takes the schedules out says that there are none; of
+ * a queue whose topics are taken out it says nothing.
  *
  * All functions but file_settings_new take NULL. Main thread.
  */

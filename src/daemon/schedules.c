@@ -14,7 +14,6 @@
 #define ITEMS_MAX 100  /* schedules in a call of later_v1_fire, and their times together */
 #define EARLY_MS 1     /* Redis' clock was not there yet: ask again after this */
 #define FAILED_MS 1000 /* the call was refused */
-#define ANSWER_MS 2000 /* none takes longer: where the clock of Redis steps, it is noticed */
 #define CLOSER_US 50   /* the alarm is set anew if the clock is known better by this */
 #define SECOND_MS 3    /* where another daemon was first last time, it is again: come after it */
 #define ITEM_WORDS 8   /* of a schedule in that call, without its times */
@@ -37,6 +36,7 @@ struct schedules {
     struct loop_alarm *alarm;
     struct link *link;
     struct store_redis *store;
+    int64_t answer_ms; /* no answer takes longer */
     char root[80];
     char zones[SCHEDULE_ZONES_MAX]; /* version of the time zones of this host */
     char epoch[NUMBER_BYTES];       /* "": not registered */
@@ -354,12 +354,13 @@ static void on_alarm(void *arg)
 /* ---- the daemon */
 
 struct schedules *schedules_new(struct loop *loop, struct link *link, struct store_redis *store,
-                                const char *ns)
+                                const char *ns, int64_t answer_ms)
 {
     struct schedules *s = mem_new(sizeof(*s));
 
     s->link = link;
     s->store = store;
+    s->answer_ms = answer_ms;
     (void)snprintf(s->root, sizeof(s->root), "later:{%s}", ns);
     zone_database_version(s->zones);
     if (s->zones[0] == '\0')
@@ -404,7 +405,7 @@ void schedules_hear(struct schedules *s, int64_t now_us)
     if (s == NULL || now_us <= 0)
         return;
     was_us = s->clock.behind_us;
-    (void)server_clock_hear(&s->clock, mono_add_ms(mono_now(), -ANSWER_MS), mono_now(), now_us);
+    (void)server_clock_hear(&s->clock, mono_add_ms(mono_now(), -s->answer_ms), mono_now(), now_us);
     if (was_us - s->clock.behind_us > CLOSER_US)
         set_alarm(s);
 }

@@ -15,9 +15,9 @@
 
 struct schedules;
 
-/* NULL: no descriptors. */
+/* answer_ms: how long an answer may take at most. NULL: no descriptors. */
 struct schedules *schedules_new(struct loop *loop, struct link *link, struct store_redis *store,
-                                const char *ns);
+                                const char *ns, int64_t answer_ms);
 void schedules_free(struct schedules *s);
 
 void schedules_registered(struct schedules *s, int64_t epoch);

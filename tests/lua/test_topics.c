@@ -18,7 +18,8 @@ static void test_names(void **state)
 {
     static const char *const topics[] = {"''", "-a", ".a",     "a/b",
                                          "a*", "*",  "user.*", "a.b.c.d.e.f.g.h.i.j"};
-    static const char *const names[] = {"''", "*.a", "a*", "**", ".*", "a.*.b"};
+    static const char *const names[] = {
+        "''", "*.a", "a*", "**", ".*", "a.*.b", "a.b.c.d.e.f.g.h.i.*"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++)
@@ -83,11 +84,19 @@ static void test_repeated(void **state)
     assert_int_equal(jobs("one"), 1);
     assert_refused("ELATER_TOKEN", "later_publish a token t y");
     assert_int_equal(jobs("two"), 1);
+    /* Another topic is another event; an add with such a token is no copy. */
+    (void)fcall("later_subscribe b one");
+    assert_refused("ELATER_TOKEN", "later_publish b token t x");
+    (void)fcall("later_add one token u@one x");
+    (void)fcall("later_publish b token u x");
+    assert_string_equal(at(1, 2, -1), "added");
 }
 
 /* A queue that cannot take its copy has it among its dead. */
 static void test_buried(void **state)
 {
+    const char *id;
+
     (void)state;
     (void)redis("HSET R:config max_payload:small 2000");
     (void)redis("HSET R:queues keyed lock=user:{key}");
@@ -106,6 +115,28 @@ static void test_buried(void **state)
     (void)fcall("later_publish a key k x");
     assert_string_equal(at(2, 2, -1), "added");
     assert_string_equal(at(3, 2, -1), "added");
+    /* A key that is no name of a gate; repeated, it is not buried again. */
+    (void)redis("HSET R:queues keyed lock={key}");
+    (void)fcall("later_publish a key ~k token t x");
+    id = at(2, 1, -1);
+    assert_string_equal(at(2, 2, -1), "buried");
+    (void)fcall("later_publish a key ~k token t x");
+    assert_string_equal(at(2, 1, -1), id);
+    assert_string_equal(at(2, 2, -1), "repeated");
+    assert_string_equal(redis("ZCARD R:dead:keyed"), "2");
+}
+
+/* What was written by hand is no queue. */
+static void test_by_hand(void **state)
+{
+    (void)state;
+    (void)redis("HSET R:topics a b@d");
+    assert_string_equal(fcall("later_publish a x"), "[0]");
+    assert_starts(fcall("later_v1_repair topics '' 100"), "[ 1 [broken-topic a");
+    assert_string_equal(redis("EXISTS R:topics"), "0");
+    (void)redis("HSET R:topic:file mail 9007199254740991");
+    assert_string_equal(fcall("later_v1_declare_topics %s 5 last 1 2 mail a", worker()),
+                        "[[mail declared]]");
 }
 
 static void test_limits(void **state)
@@ -153,6 +184,15 @@ static void test_files(void **state)
     assert_string_equal(fcall("later_v1_declare_topics %s %lld last 1 1 mail", w, r + 6),
                         "[[mail declared]]");
     assert_string_equal(fcall("later_topics"), "[[b.* mail call] [c mail call]]");
+    /* The same reading again, after a reconnect, does not bring back what was unsubscribed. */
+    (void)fcall("later_v1_declare_topics %s %lld last 1 2 mail f", w, r + 7);
+    (void)fcall("later_unsubscribe f mail");
+    (void)fcall("later_v1_declare_topics %s %lld last 1 2 mail f", w, r + 7);
+    assert_int_equal(subscriptions(), 2);
+    /* What a call has said before stays the call's. */
+    (void)fcall("later_v1_declare_topics %s %lld last 1 2 mail c", w, r + 8);
+    (void)fcall("later_v1_declare_topics %s %lld last 1 1 mail", w, r + 9);
+    assert_int_equal(subscriptions(), 2);
     assert_refused("ELATER_WORKER", "later_v1_declare_topics 99 1 last 0");
     assert_refused("ELATER_ARGS", "later_v1_declare_topics %s 1 last 1 3 mail a", w);
 }
@@ -160,8 +200,9 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_names),  FX_TEST(test_who_gets_a_copy), FX_TEST(test_repeated),
-        FX_TEST(test_buried), FX_TEST(test_limits),          FX_TEST(test_files),
+        FX_TEST(test_names),   FX_TEST(test_who_gets_a_copy), FX_TEST(test_repeated),
+        FX_TEST(test_buried),  FX_TEST(test_limits),          FX_TEST(test_files),
+        FX_TEST(test_by_hand),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -28,6 +28,12 @@ function L.read_declared(R, args, now_ms)
   return math.min(read_ms, now_ms), args[3] == 'last', all
 end
 
+-- Does what is there come from a later reading? was_ms: when that was; a time to come, since the
+-- clock was set back or somebody wrote it by hand, hinders nobody.
+function L.is_older(was_ms, read_ms, now_ms)
+  return was_ms > read_ms and was_ms <= now_ms
+end
+
 -- Call declare(R, one, ...) for each of them. What it refuses does not hinder the others.
 -- -> [first argument, what it returned or the refusal]...
 function L.declare_each(R, all, declare, ...)

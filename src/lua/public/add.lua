@@ -186,7 +186,7 @@ function L.repeated(R, job, payload)
   if not token then
     return nil
   end
-  local print = redis.sha1hex(job.queue .. '\n' .. payload)
+  local print = redis.sha1hex(job.queue .. '\n' .. (job.P and job.P .. '\n' or '') .. payload)
   local was = db('GET', R .. ':token:' .. token)
   if not was then
     return nil, print

@@ -3,8 +3,8 @@
 -- Add a job with PAYLOAD to each queue that subscribes to TOPIC (topic/topic.lua), all or none.
 -- Options, of later_add: in at priority key attempts timeout expire keep trace token. A queue that
 -- cannot take its copy (its max_payload is smaller, or its gates need a key) has it among its dead,
--- with the reason: it cannot fail the publisher. A token counts for each queue: of a call that is
--- repeated, a queue that has subscribed meanwhile gets its copy.
+-- with the reason: it cannot fail the publisher. A token counts for each queue and one topic: of a
+-- call that is repeated, a queue that has subscribed meanwhile gets its copy.
 -- n: how many queues. status: added | repeated | buried. At most 100 queues, 16 MiB for all copies.
 -- Errors: ELATER_ARGS TOPIC OPTION TIME KEY TOKEN SIZE FULL TYPE. Cost: as a later_add for each.
 
@@ -14,7 +14,7 @@ local ALLOWED = {['in'] = true, at = true, priority = true, key = true, attempts
                  timeout = true, expire = true, keep = true, trace = true, token = true}
 
 -- What a queue may refuse without failing the publisher.
-local OF_QUEUE = {ELATER_SIZE = true, ELATER_KEY = true}
+local OF_QUEUE = {ELATER_SIZE = true, ELATER_KEY = true, ELATER_GATE = true}
 
 local function read_job(args, now_ms)
   local n, job, seen = #args, {priority = 5, due = now_ms}, {}
@@ -31,37 +31,42 @@ local function read_job(args, now_ms)
   return job
 end
 
--- -> a job for this queue
+-- -> a job for this queue. Its token is none that an add could have, which has no spaces.
 local function copy_for(job, topic, queue)
   local copy = {}
   for name, value in pairs(job) do
     copy[name] = value
   end
   copy.queue, copy.P, copy.has_options = queue, topic, true
-  copy.token = job.token and job.token .. '@' .. queue
+  copy.token = job.token and job.token .. ' ' .. queue
   return copy
 end
 
--- The queue cannot take the job: put it among its dead. -> its id
+-- The queue cannot take the job: put it among its dead. -> as L.add_in_draft
 local function bury(R, job, payload, why, now_us)
   local id, now_ms = L.id(L.tick(R, now_us, 1)), L.ms(now_us)
   job.big = #payload > L.BIG
   L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
   L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, 0, L.one_line(why), ''), now_ms)
-  return id
+  return {id, 'buried', job.due}
 end
 
 -- -> a row of the reply
 local function deliver(R, job, payload, now_us)
-  local ok, reply = L.try(L.add_in_draft, R, job, payload, now_us)
-  if ok then
-    return {job.queue, reply[1], reply[2]}
+  local reply, print = L.repeated(R, job, payload)
+  local ok, answer = true, reply
+  if not reply then
+    ok, answer = L.try(L.add_in_draft, R, job, payload, now_us)
   end
-  local why = type(reply) == 'table' and reply.elater
-  if not why or not OF_QUEUE[string.match(why, '^%S+')] then
-    error(reply, 0)
+  if not ok then
+    local why = type(answer) == 'table' and answer.elater
+    if not why or not OF_QUEUE[string.match(why, '^%S+')] then
+      error(answer, 0)
+    end
+    answer = bury(R, job, payload, string.match(why, '^%S+ (.*)$'), now_us)
+    L.put_token(R, job, answer, print, now_us)
   end
-  return {job.queue, bury(R, job, payload, string.match(why, '^%S+ (.*)$'), now_us), 'buried'}
+  return {job.queue, answer[1], answer[2]}
 end
 
 L.register('later_publish', {}, function(R, args)

@@ -29,7 +29,7 @@ end
 
 -- -> the subscription; fails with ELATER_TOPIC if it is none
 function L.check_subscription(name)
-  local prefix = name and string.match(name, '^(.+)%.%*$')
+  local prefix = name and string.match(name, '^(.+%.)%*$')
   if name ~= '*' and not is_topic(prefix or name or '') then
     L.fail('ELATER_TOPIC', L.quote(name or '') .. ' is no subscription: a topic, PREFIX.* or *')
   end
@@ -40,7 +40,8 @@ end
 local function queues_in(text)
   local queues = {}
   for queue in string.gmatch(text or '', '%S+') do
-    queues[#queues + 1] = queue
+    local is_name = #queue <= 64 and string.find(queue, '^%w[%w_-]*$')
+    queues[#queues + 1] = is_name and queue or nil
   end
   return queues
 end
@@ -125,10 +126,15 @@ end
 -- -> when the file was read, 0 for never; the subscriptions of a queue that it had
 function L.file_topics(R, queue)
   local read_ms, rest = string.match(db('HGET', R .. ':topic:file', queue) or '', '^(%d+) ?(.*)$')
-  return L.whole(read_ms) or 0, queues_in(rest)
+  local names = {}
+  for name in string.gmatch(rest or '', '%S+') do
+    names[#names + 1] = name
+  end
+  return L.whole(read_ms) or 0, names
 end
 
 -- names: the subscriptions, checked
 function L.put_file_topics(R, queue, read_ms, names)
+  db('SADD', R .. ':names', queue)
   db('HSET', R .. ':topic:file', queue, L.int(read_ms) .. ' ' .. table.concat(names, ' '))
 end

@@ -14,7 +14,7 @@ local REMOVED = 100
 local function declare(R, words, read_ms, now_us)
   local file, name = R .. ':schedule:file', L.check_schedule_name(words[1])
   local was = db('ZSCORE', file, name)
-  if was and tonumber(was) > read_ms then
+  if was and L.is_older(tonumber(was), read_ms, L.ms(now_us)) then
     return 'older'
   end
   local status = L.put_schedule(R, L.read_schedule(R, words, L.ms(now_us)), now_us)

@@ -218,6 +218,7 @@ struct model_worker {
 
 struct model_token {
     char name[MODEL_TOKEN];
+    const char *topic; /* of a copy; NULL: of an add */
     char id[16];
     int64_t due, expire_ms;
     int queue;
@@ -291,6 +292,11 @@ const char *model_add_at(struct model *m, int64_t at_us, int q, const struct mod
                          struct bytes payload, struct model_added *added);
 /* Is this the token of another add? Returns the code of the refusal, or NULL. */
 const char *model_token_refusal(struct model *m, const char *token, int q, struct bytes payload);
+/* Its first use, if it has not expired, or NULL. */
+struct model_token *model_token(struct model *m, const char *token);
+/* The job has the token of these options. */
+void model_put_token(struct model *m, const struct model_options *o, const char *id, int64_t due,
+                     int q, struct bytes payload);
 /* Was it used, and has not expired? */
 bool model_has_token(struct model *m, const char *token);
 /* Would the second of two adds be refused since it has the token of the first one? */

@@ -69,7 +69,7 @@ struct model_job *model_insert(struct model *m, int64_t number, int q,
 }
 
 /* The first use of a token that has not expired, or NULL. */
-static struct model_token *token_of(struct model *m, const char *name)
+struct model_token *model_token(struct model *m, const char *name)
 {
     for (size_t i = 0; i < m->tokens; i++)
         if (strcmp(m->token[i].name, name) == 0 && m->token[i].expire_ms >= MODEL_MS(m))
@@ -77,15 +77,16 @@ static struct model_token *token_of(struct model *m, const char *name)
     return NULL;
 }
 
-static void remember_token(struct model *m, const char *name, const char *id, int64_t due, int q,
-                           struct bytes payload)
+void model_put_token(struct model *m, const struct model_options *o, const char *id, int64_t due,
+                     int q, struct bytes payload)
 {
     struct model_token *t = &m->token[m->tokens++];
 
     if (m->tokens > MODEL_TOKENS)
         abort();
-    (void)snprintf(t->name, sizeof(t->name), "%s", name);
+    (void)snprintf(t->name, sizeof(t->name), "%s", o->token);
     (void)snprintf(t->id, sizeof(t->id), "%s", id);
+    t->topic = o->chain.topic;
     t->due = due;
     t->expire_ms = MODEL_MS(m) + TOKEN_MS;
     t->queue = q;
@@ -226,12 +227,12 @@ bool model_is_other(int q, struct bytes payload, int other_q, struct bytes other
 
 bool model_has_token(struct model *m, const char *token)
 {
-    return token_of(m, token) != NULL;
+    return model_token(m, token) != NULL;
 }
 
 const char *model_token_refusal(struct model *m, const char *token, int q, struct bytes payload)
 {
-    const struct model_token *was = token_of(m, token);
+    const struct model_token *was = model_token(m, token);
 
     return was != NULL && model_is_other(was->queue, was->payload, q, payload) ? "ELATER_TOKEN"
                                                                                : NULL;
@@ -252,7 +253,7 @@ static const char *repeat(const struct model_token *was, int q, struct bytes pay
 const char *model_add_at(struct model *m, int64_t at_us, int q, const struct model_options *o,
                          struct bytes payload, struct model_added *added)
 {
-    struct model_token *was = o->token != NULL ? token_of(m, o->token) : NULL;
+    struct model_token *was = o->token != NULL ? model_token(m, o->token) : NULL;
     const char *id, *refusal = model_refusal(m, q, o, payload.n);
     struct model_job *j;
     bool is_successor = false;
@@ -276,7 +277,7 @@ const char *model_add_at(struct model *m, int64_t at_us, int q, const struct mod
     }
     (void)snprintf(added->id, sizeof(added->id), "%s", id);
     if (o->token != NULL)
-        remember_token(m, o->token, added->id, added->due, q, payload);
+        model_put_token(m, o, added->id, added->due, q, payload);
     return NULL;
 }
 

@@ -102,26 +102,44 @@ void model_subscribe(struct model *m, const char *name, int q, bool is_end, stru
     buf_puts(out, "] ");
 }
 
+static bool is_named(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The file has these names now, but for those that only a call has said. */
+static void take_file(struct model *m, const struct model_declared *d, int64_t read_ms)
+{
+    struct model_file was = m->file[d->queue], *f = &m->file[d->queue];
+
+    *f = (struct model_file){.is_there = true, .read_ms = read_ms};
+    for (size_t k = 0; k < d->n; k++) {
+        bool is_new = strcmp(subscribe(m, d->name[k], d->queue), "subscribed") == 0;
+
+        if ((is_new || is_named(was.name, was.n, d->name[k])) &&
+            !is_named(f->name, f->n, d->name[k]))
+            f->name[f->n++] = d->name[k];
+    }
+    m->queue[d->queue].is_known = true;
+}
+
 static const char *declare(struct model *m, const struct model_declared *d, int64_t read_ms)
 {
-    struct model_file *f = &m->file[d->queue];
+    const struct model_file *f = &m->file[d->queue];
 
-    if (f->is_there && f->read_ms > read_ms)
+    if (f->is_there && f->read_ms > read_ms && f->read_ms <= MODEL_MS(m))
         return "older";
     if (d->is_bad)
         return "ELATER_TOPIC";
-    for (size_t i = 0; i < f->n; i++) {
-        bool is_kept = false;
-
-        for (size_t k = 0; k < d->n; k++)
-            is_kept |= strcmp(f->name[i], d->name[k]) == 0;
-        if (!is_kept)
+    if (f->is_there && f->read_ms == read_ms)
+        return "declared";
+    for (size_t i = 0; i < f->n; i++)
+        if (!is_named(d->name, d->n, f->name[i]))
             (void)unsubscribe(m, f->name[i], d->queue);
-    }
-    for (size_t k = 0; k < d->n; k++)
-        (void)subscribe(m, d->name[k], d->queue);
-    *f = (struct model_file){.is_there = true, .read_ms = read_ms, .n = d->n};
-    memcpy((void *)f->name, d->name, d->n * sizeof(d->name[0]));
+    take_file(m, d, read_ms);
     return "declared";
 }
 
@@ -225,6 +243,8 @@ static void bury(struct model *m, int q, const struct model_options *o, struct b
 
     model_refusal_text(m, q, o, code, payload.n, why);
     model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, why, ""), 10000);
+    if (o->token != NULL)
+        model_put_token(m, o, j->id, o->due, q, payload);
     counts.buried++;
     added->word = "buried";
     memcpy(added->id, j->id, sizeof(added->id));
@@ -237,7 +257,7 @@ static struct model_options copy_for(const struct model_options *o, const char *
     struct model_options copy = *o;
 
     copy.chain.topic = topic;
-    (void)snprintf(token, MODEL_TOKEN, "%s@%s", o->token != NULL ? o->token : "",
+    (void)snprintf(token, MODEL_TOKEN, "%s %s", o->token != NULL ? o->token : "",
                    model_queue_name(q));
     copy.token = o->token != NULL ? token : NULL;
     return copy;
@@ -250,13 +270,12 @@ static const char *refusal_of(struct model *m, const char *topic, const struct m
     for (int q = 0; q < MODEL_QUEUES; q++) {
         char token[MODEL_TOKEN];
         struct model_options copy = copy_for(o, topic, q, token);
-        const char *code = NULL;
+        const struct model_token *was =
+            gets_copy(m, topic, q) && copy.token != NULL ? model_token(m, token) : NULL;
 
-        if (gets_copy(m, topic, q) && copy.token != NULL &&
-            model_refusal(m, q, &copy, payload.n) == NULL)
-            code = model_token_refusal(m, token, q, payload);
-        if (code != NULL)
-            return code;
+        if (was != NULL && (model_is_other(was->queue, was->payload, q, payload) ||
+                            strcmp(was->topic, topic) != 0))
+            return "ELATER_TOKEN";
     }
     return NULL;
 }
@@ -267,8 +286,15 @@ static void deliver(struct model *m, const char *topic, int q, const struct mode
     char token[MODEL_TOKEN];
     struct model_options copy = copy_for(o, topic, q, token);
     struct model_added added;
-    const char *code = model_add_one(m, q, &copy, payload, &added);
+    const struct model_token *was = copy.token != NULL ? model_token(m, token) : NULL;
+    const char *code = NULL;
 
+    if (was != NULL) {
+        added.word = "repeated";
+        memcpy(added.id, was->id, sizeof(added.id));
+    } else {
+        code = model_add_one(m, q, &copy, payload, &added);
+    }
     if (code != NULL)
         bury(m, q, &copy, payload, code, &added);
     counts.copies++;

@@ -314,7 +314,7 @@ static void build(struct worker *w)
     d->store = store_redis_new(d->link, "default", &store_events);
     /* Not by default: a run without schedules goes as it did before there were any. */
     if (plan->schedules > 0)
-        d->schedules = schedules_new(d->loop, d->link, d->store, "default");
+        d->schedules = schedules_new(d->loop, d->link, d->store, "default", conf->redis_timeout);
     d->runner = runner_new(d->loop, plan->places, "default", d->state_folder, &runner_events, &err);
     d->guard = virtual_guard_new(w);
     runner_set_guard(d->runner, d->guard);
