@@ -1,7 +1,7 @@
 /*
- * A call that adds jobs once. When the link breaks after it was sent, nobody knows whether they were
- * added. Since each such call carries a token, asking again on a fresh connection is safe: what was
- * added is answered with its ids instead of being added twice.
+ * A call that adds jobs once. When the link breaks after it was sent, nobody knows whether they
+ * were added. Since each such call carries a token, asking again on a fresh connection is safe:
+ * what was added is answered with its ids instead of being added twice.
  */
 #ifndef LATER_CLI_ADD_CALL_H
 #define LATER_CLI_ADD_CALL_H

@@ -265,7 +265,8 @@ static void test_no_right_is_missing(void **state)
         for (char *p = command; *p != '\0'; p++)
             *p = (char)(*p + 32);
         for (size_t i = 0; i < TEST_ROLES; i++) {
-            if (!is_work_of(i, function) || has_right(i, command) || cannot_come_to(i, function, command))
+            if (!is_work_of(i, function) || has_right(i, command) ||
+                cannot_come_to(i, function, command))
                 continue;
             print_message("%s lacks +%s: later_%s, %s\n", test_roles[i], command, function, part);
             missing++;
