@@ -97,9 +97,9 @@ static const char *const town[] = {
     "v1_declare_schedules $w 1767225600000 last 1 4 filed every 1s pay",
     /* Topics: one with a queue that cannot take a copy, others of a file. */
     "subscribe news fresh", "subscribe news.* keyed", ".HSET R:queues keyed lock=l-{key}",
-    "v1_declare_topics $w 1767225600000 last 1 3 apart filed old.*",
-    ".HSET R:cursors gone runs=1", ".ZADD R:schedule:gone 5 gone", "v1_note stray-key later:x",
-    "v1_tail 60000", ".ZADD foreign 2000000000 member", ".ZADD R:q:web:5 1 j00000000002",
+    "v1_declare_topics $w 1767225600000 last 1 3 apart filed old.*", ".HSET R:cursors gone runs=1",
+    ".ZADD R:schedule:gone 5 gone", "v1_note stray-key later:x", "v1_tail 60000",
+    ".ZADD foreign 2000000000 member", ".ZADD R:q:web:5 1 j00000000002",
     ".HSET R:errors j00000000001 x",
     /* Leases, and the time in which a grant may be claimed, are over. */
     "+6000"};
