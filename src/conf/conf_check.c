@@ -76,6 +76,19 @@ static int check_isolation(const struct conf_queue *queue, const char **ret_path
     return 0;
 }
 
+static int check_filters(const struct conf *conf, const struct conf_queue *q, struct err *err)
+{
+    if (q->filters.n == 0)
+        return 0;
+    if (q->mode != CONF_MODE_EXEC)
+        return err_set(err, ERR_CONFIG,
+                       "filters: they stand before a process of each job: that needs mode exec");
+    return conf->filters_dir[0] != '\0'
+               ? 0
+               : err_set(err, ERR_CONFIG,
+                         "filters: filters_dir is empty: name the folder they are in");
+}
+
 int conf_queue_check(const struct conf *conf, const struct conf_queue *q, const char **ret_path,
                      const char **ret_other, struct err *err)
 {
@@ -89,6 +102,9 @@ int conf_queue_check(const struct conf *conf, const struct conf_queue *q, const 
         *ret_other = "exit_retry";
     } else if (check_memory(q, err) < 0) {
         *ret_path = *ret_other = "memory";
+    } else if (check_filters(conf, q, err) < 0) {
+        *ret_path = "filters";
+        *ret_other = "mode";
     } else if (is_queue && q->mode == CONF_MODE_PLUGIN && q->handler.n == 0) {
         (void)err_set(err, ERR_CONFIG,
                       "mode: plugin needs a handler: [/path/to/it.so, argument, ...]");

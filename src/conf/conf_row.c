@@ -23,6 +23,7 @@ static const char *const words_algorithm[] = {"gcra", "sliding", "fixed", "funne
 
 #define TOPIC_MAX 128 /* as in topic/topic.lua */
 #define TOPIC_DOTS_MAX 8
+#define FILTER_NAME_MAX 128
 
 /* Planned keys and modes: refused as not in this version, not as misspelt. */
 static const char *const later_words[] = {"unique", "ionice", NULL};
@@ -165,6 +166,7 @@ int conf_row_check_text(const struct conf_row *row, const char *text, struct err
                   {"namespace", check_namespace},
                   {"state_dir", check_folder_or_none},
                   {"handlers_dir", check_folder_or_empty},
+                  {"filters_dir", check_folder_or_empty},
                   {"env_file", check_folder_or_empty},
                   {"cwd", check_folder_or_empty},
                   {"umask", check_umask},
@@ -224,6 +226,18 @@ static int check_topics(const struct conf_row *row, const char *const *items, si
     return 0;
 }
 
+static int check_filters(const struct conf_row *row, const char *const *items, size_t n,
+                         struct err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (items[i][0] == '\0' || items[i][0] == '.' || strchr(items[i], '/') != NULL ||
+            strlen(items[i]) > FILTER_NAME_MAX)
+            return err_set(err, ERR_CONFIG,
+                           "%s: \"%s\" is not the name of a program in filters_dir", row->path,
+                           conf_show(items[i]).s);
+    return 0;
+}
+
 int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,
                         struct err *err)
 {
@@ -231,6 +245,8 @@ int conf_row_check_list(const struct conf_row *row, const char *const *items, si
         return check_handler(row, items, n, err);
     if (row->type == CONF_TYPE_PAIRS)
         return conf_pairs_check(row, items, n, err);
+    if (strcmp(row->path, "filters") == 0)
+        return check_filters(row, items, n, err);
     if (strcmp(row->path, "topics") == 0)
         return check_topics(row, items, n, err);
     if (strcmp(row->path, "env_pass") != 0)

@@ -15,10 +15,22 @@ struct launches {
     char cgroup_base[CGROUP_PATH];    /* the base of all cgroups */
 };
 
+/* NULL-ended; the caller frees it. */
+static char **filter_paths(const struct conf *conf, const struct conf_queue *q, size_t *ret_n)
+{
+    char **paths = NULL;
+
+    *ret_n = 0;
+    for (size_t i = 0; i < q->filters.n; i++)
+        mem_list_add(&paths, ret_n, launches_filter(conf, q, i));
+    return paths;
+}
+
 static int fill(struct launches *s, const struct conf_queue *q, const struct isolation_user *user,
                 char *const *env, struct launch *ret, const char **ret_path, struct err *err)
 {
     struct isolation isolation = {.umask = -1};
+    char **filters;
 
     /* A plug-in has no process. */
     if (q->mode != CONF_MODE_PLUGIN &&
@@ -27,7 +39,11 @@ static int fill(struct launches *s, const struct conf_queue *q, const struct iso
     ret->env = handler_env(q, user, env, ret_path, err);
     if (ret->env == NULL)
         return -1;
+    filters = filter_paths(s->conf, q, &isolation.nfilters);
+    isolation.filters = filters;
+    isolation.filter_bytes = q->max_payload;
     ret->prefix = isolation_prefix(&isolation);
+    mem_free_list(filters);
     if (s->limited == NULL && cgroup_has(&isolation.cgroup_limits)) {
         s->limited = q;
         memcpy(s->cgroup_base, isolation.cgroup_base, sizeof(s->cgroup_base));
@@ -56,6 +72,11 @@ static int prepare_or_blame(struct launches *s, const struct conf_queue *q, char
     const char *path;
 
     return prepare(s, q, env, ret, &path, err) == 0 ? 0 : conf_blame(s->conf, q, path, err);
+}
+
+char *launches_filter(const struct conf *conf, const struct conf_queue *q, size_t i)
+{
+    return mem_printf("%s/%s", conf->filters_dir, q->filters.at[i]);
 }
 
 struct launches *launches_new(const struct conf *conf, char *const *env, struct err *err)

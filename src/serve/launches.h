@@ -33,6 +33,9 @@ void launches_find_errors(const struct conf *conf, char *const *env, struct conf
  * daemon moves out of their way (run/isolation/cgroup.h). 0, or -1 with code CONFIG. */
 int launches_enter(const struct launches *s, struct err *err);
 
+/* The path of a filter of this queue. The caller frees it. */
+char *launches_filter(const struct conf *conf, const struct conf_queue *q, size_t i);
+
 /* q: a queue of the same configuration, or its defaults. Owned by s. */
 const struct launch *launches_of(const struct launches *s, const struct conf_queue *q);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "run/handler/handler.h"
 #include "run/process/spawn.h"
@@ -34,6 +35,23 @@ static char **join(char *const *prefix, char *const *argv, size_t argc)
     return all;
 }
 
+/* May they be trusted, as handlers are? */
+static bool has_fine_filters(const struct building *b, const char *queue,
+                             const struct conf_queue *conf)
+{
+    for (size_t i = 0; i < conf->filters.n; i++) {
+        CLEANUP_FREE char *path = launches_filter(b->conf, conf, i);
+        struct err err = ERR_INIT;
+        int rc = handler_check(path, how(b->conf), &err);
+
+        if (err.code != ERR_NONE)
+            b->report(b->arg, queue, err.text, rc == 0);
+        if (rc < 0)
+            return false;
+    }
+    return true;
+}
+
 static void add(struct building *b, const char *queue, char *const *argv, size_t argc)
 {
     const struct conf_queue *conf = conf_queue(b->conf, queue);
@@ -41,6 +59,8 @@ static void add(struct building *b, const char *queue, char *const *argv, size_t
     struct served_queues *s = b->out;
     struct served_queue *q;
 
+    if (!has_fine_filters(b, queue, conf))
+        return;
     s->at = mem_grow(s->at, s->n + 1, sizeof(*s->at));
     q = &s->at[s->n++];
     *q = (struct served_queue){.argv = join(launch->prefix, argv, argc),

@@ -66,7 +66,8 @@ function blockers() {
     blocks["getaddrinfo"] = blocks["gethostbyname"] = ""
     # spawn: reaps a process that it has just killed, on a pool thread or before the loop starts.
     # init: process 1 of a container, which has no loop.
-    blocks["waitpid"] = "src/run/process/spawn.c src/run/process/init.c"
+    # filters: the process that becomes a handler, which has no loop.
+    blocks["waitpid"] = "src/run/process/spawn.c src/run/process/init.c src/run/isolation/filters.c"
     # exec: a pool thread, once the pidfd is readable. pidwatch: a thread that only waits.
     # embedded: once the pidfd is readable, or with WNOHANG. guard: once the pidfd is readable.
     blocks["waitid"] = "src/run/exec/exec.c src/run/guard/guard.c src/run/process/pidwatch.c src/run/stream/stream_proc.c " \

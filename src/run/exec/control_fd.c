@@ -10,6 +10,7 @@ static const struct {
 } words[] = {
     {"progress", CONTROL_PROGRESS}, {"retry-in", CONTROL_RETRY_IN}, {"reason", CONTROL_REASON},
     {"result", CONTROL_RESULT},     {"log", CONTROL_LOG},           {"add", CONTROL_ADD},
+    {"filter", CONTROL_FILTER},
 };
 
 static enum control_kind word_kind(const char *p, size_t n)
@@ -42,6 +43,7 @@ void control_fd_done(struct control_fd *c)
 {
     lines_done(&c->lines);
     buf_done(&c->reason);
+    buf_done(&c->filter);
     buf_done(&c->progress);
 }
 
@@ -112,6 +114,10 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
     case CONTROL_REASON:
         buf_clear(&c->reason);
         buf_add(&c->reason, said.text, said.len);
+        break;
+    case CONTROL_FILTER:
+        buf_clear(&c->filter);
+        buf_add(&c->filter, said.text, said.len);
         break;
     case CONTROL_RESULT:
         add_result(c, said.text, said.len, cut);

@@ -10,6 +10,7 @@
  *   log TEXT            a message for the log
  *   add QUEUE [name value]... -- PAYLOAD, or ... len N, then N bytes and a line feed: a child of
  *                       this job (job/children.h)
+ *   filter NAME         this filter runs now (run/isolation/filters.h); without a name: none does
  *
  * Other lines are logged at debug level and ignored: a handler cannot break the daemon here.
  */
@@ -37,6 +38,7 @@ enum control_kind {
     CONTROL_RESULT,
     CONTROL_LOG,
     CONTROL_ADD,
+    CONTROL_FILTER,
 };
 
 struct control_line {
@@ -58,6 +60,7 @@ struct control_fd {
     bool has_result, is_result_cut;
     bool is_ending;      /* the line that comes now has no line feed */
     struct buf reason;   /* the last one */
+    struct buf filter;   /* that runs, or has failed; empty: none */
     struct buf progress; /* the latest text not yet passed on */
     bool has_progress;
     struct mono progress_at; /* earliest time for the next one */

@@ -62,6 +62,8 @@ struct attempt {
 
 /* ---- the end, in words ---- */
 
+#define FILTER_BYTES 64 /* of its name */
+
 /* The words of the handler say more than its exit status, which is kept beside them. */
 static void tell_reason(const struct attempt *r)
 {
@@ -73,6 +75,20 @@ static void tell_reason(const struct attempt *r)
     }
     output_last_error(&r->output, &error);
     run_report_reason(r->ret, buf_str(&error), error.len);
+}
+
+/* It was a filter that has failed. */
+static void name_filter(const struct attempt *r)
+{
+    const struct buf *filter = &r->control.filter;
+    char text[sizeof(r->ret->text)];
+
+    if (filter->len == 0 || r->ret->code == 0)
+        return;
+    text_copy(text, sizeof(text), r->ret->text);
+    (void)snprintf(r->ret->text, sizeof(r->ret->text), "filter %.*s: %.180s",
+                   (int)(filter->len < FILTER_BYTES ? filter->len : FILTER_BYTES), filter->data,
+                   text);
 }
 
 static void describe(const struct attempt *r)
@@ -154,6 +170,7 @@ static void conclude(const struct attempt *r)
     else
         ret->end = r->status.si_code == CLD_EXITED ? RUN_EXITED : RUN_SIGNALED;
     describe(r);
+    name_filter(r);
 }
 
 /* ---- the phases ---- */

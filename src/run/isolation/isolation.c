@@ -125,6 +125,10 @@ static void add_settings(struct arg_list *a, const struct isolation *i)
         add(a, mem_printf("cwd=%s", i->cwd));
     if (i->no_new_privileges)
         add(a, mem_strdup("nnp=1"));
+    if (i->nfilters > 0)
+        add(a, mem_printf("print=%lld", (long long)i->filter_bytes));
+    for (size_t k = 0; k < i->nfilters; k++)
+        add(a, mem_printf("filter=%s", i->filters[k]));
 }
 
 char **isolation_prefix(const struct isolation *i)

@@ -1,9 +1,9 @@
 /*
  * Settings of a handler's process that posix_spawn cannot make: another user, limits, a folder of
- * its own. So the program first starts itself with ISOLATION_ARG. That process is single-threaded,
- * applies the settings to itself and becomes the handler. It keeps its pid, session, descriptors
- * and environment. This costs one more exec, a millisecond; handlers without isolation do not pay
- * it.
+ * its own, filters before it. So the program first starts itself with ISOLATION_ARG. That process
+ * is single-threaded, applies the settings to itself and becomes the handler. It keeps its pid,
+ * session, descriptors and environment. This costs one more exec, a millisecond; handlers without
+ * isolation do not pay it.
  */
 #ifndef LATER_RUN_ISOLATION_ISOLATION_H
 #define LATER_RUN_ISOLATION_ISOLATION_H
@@ -27,7 +27,7 @@ struct isolation_limit {
     uint64_t max; /* soft and hard; UINT64_MAX: unlimited */
 };
 
-/* {0} with umask -1: no isolation. */
+/* {0} with umask -1: nothing to do. */
 struct isolation {
     bool has_user;
     uid_t uid;
@@ -39,6 +39,9 @@ struct isolation {
     struct isolation_limit limits[ISOLATION_LIMITS_MAX];
     size_t nlimits;
     bool no_new_privileges, private_tmp;
+    char *const *filters; /* absolute paths (run/isolation/filters.h); owned by the caller */
+    size_t nfilters;
+    int64_t filter_bytes;               /* most that one may print */
     struct cgroup_limits cgroup_limits; /* of the handler with all that it starts */
     char cgroup_base[CGROUP_PATH];      /* if there is a limit (run/isolation/cgroup.h) */
 };
@@ -47,7 +50,7 @@ struct isolation {
  * *ret_what names the setting. cgroup_find checks the rights for cgroups. */
 int isolation_check_rights(const struct isolation *i, const char **ret_what, struct err *err);
 
-/* The arguments before the handler and its own; empty if there is nothing to isolate. NULL-ended;
+/* The arguments before the handler and its own; empty if there is nothing to do. NULL-ended;
  * the caller frees the list (mem_free_list). */
 char **isolation_prefix(const struct isolation *i);
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "run/isolation/caps.h"
+#include "run/isolation/filters.h"
 
 extern char **environ;
 
@@ -125,6 +126,26 @@ static int do_nnp(const char *value)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+/* They run when all settings are applied. */
+static char *filters[FILTERS_MAX];
+static size_t nfilters, filter_bytes;
+
+static int do_print(const char *value)
+{
+    filter_bytes = strtoull(value, NULL, 10);
+    return 0;
+}
+
+static int do_filter(const char *value)
+{
+    if (nfilters == FILTERS_MAX || value[0] != '/') {
+        errno = EINVAL;
+        return -1;
+    }
+    filters[nfilters++] = (char *)(uintptr_t)value;
+    return 0;
+}
+
 /* 0, or -1 with errno; EINVAL for an unknown word. *ret_what: the setting's name in the
  * configuration. */
 static int apply(const char *arg, const char **ret_what)
@@ -141,7 +162,9 @@ static int apply(const char *arg, const char **ret_what)
                  {"uid=", do_uid, "user"},
                  {"umask=", do_umask, "umask"},
                  {"cwd=", do_cwd, "cwd"},
-                 {"nnp=", do_nnp, "no_new_privileges"}};
+                 {"nnp=", do_nnp, "no_new_privileges"},
+                 {"print=", do_print, "filters"},
+                 {"filter=", do_filter, "filters"}};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         size_t n = strlen(words[i].name);
@@ -179,7 +202,7 @@ static void show(char **envp)
 int isolation_main(int argc, char **argv)
 {
     const char *what;
-    int i = 2;
+    int i = 2, status;
 
     for (; i < argc && strcmp(argv[i], "--") != 0; i++, part = NULL)
         if (apply(argv[i], &what) < 0)
@@ -191,6 +214,9 @@ int isolation_main(int argc, char **argv)
     if (caps_drop() < 0)
         return complain("capabilities", ISOLATION_EXIT);
     show(environ);
+    status = nfilters > 0 ? filters_run(filters, nfilters, filter_bytes, environ) : 0;
+    if (status != 0)
+        return status;
     (void)execve(argv[i + 1], &argv[i + 1], environ);
     return complain(argv[i + 1], errno == ENOENT ? 127 : 126);
 }
