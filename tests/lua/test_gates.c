@@ -238,6 +238,20 @@ static void test_rate_of_jobs(void **state)
     assert_no_gates();
 }
 
+/* A rate that is made longer remembers what it has let through. */
+static void test_a_longer_rate_remembers(void **state)
+{
+    (void)state;
+    (void)fcall("later_limit_set api rate 1/100ms algorithm sliding");
+    (void)fcall("later_throttle api");
+    assert_int_equal(int_at(0, -1), 0);
+    (void)fcall("later_limit_set api rate 1/1h algorithm sliding");
+    (void)redis("PTTL R:rate:sliding:api");
+    assert_in_range(int_at(-1), 3500000, 3602000);
+    (void)fcall("later_throttle api");
+    assert_int_equal(int_at(0, -1), 1);
+}
+
 /* ---- jobs */
 
 static void test_lock_of_jobs(void **cmocka_state)
@@ -744,6 +758,7 @@ int main(void)
         FX_TEST(test_bad_gates),
         FX_TEST(test_throttle),
         FX_TEST(test_rate_of_jobs),
+        FX_TEST(test_a_longer_rate_remembers),
         FX_TEST(test_lock_of_jobs),
         FX_TEST(test_semaphore_of_jobs),
         FX_TEST(test_all_or_none),

@@ -53,12 +53,22 @@ local function gates_under(book, kind, name)
   return out
 end
 
+-- A sliding rate keeps its claims for as long as it counted them when they were made. If it became
+-- longer, it needs them for longer.
+local function keep_claims(book, id)
+  local g = L.gate(book, id)
+  if g.kind == 'rate' and g.limit and g.limit.algorithm == 'sliding' and db('ZCARD', g.key) > 0 then
+    db('PEXPIREAT', g.key, book.now_ms + math.ceil(g.limit.per_us / 1000) + 1000)
+  end
+end
+
 -- The definition of a name or template changed: L.hand_on will see to its waiters. From
 -- gate number OPEN_MAX + 1 on a timer makes the next steps do it. -> the gates
 function L.touch_under(book, kind, name)
   local ids = gates_under(book, kind, name)
   for i, id in ipairs(ids) do
     if i <= OPEN_MAX then
+      L.unless_foreign(keep_claims, book, id)
       L.touch(book, id)
     else
       L.arm(book, 'gate:' .. id, book.now_ms)

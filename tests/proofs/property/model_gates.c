@@ -45,10 +45,8 @@ static void expire(struct model *m, struct model_gate *g)
         g->is_held = false;
     g->has_tat = g->has_tat && g->tat_end >= now;
     g->has_window = g->has_window && g->window_end >= now;
-    if (g->log_end < now && g->logged > 0) {
-        g->forgotten_us = g->log[g->logged - 1][0];
+    if (g->log_end < now)
         g->logged = 0;
-    }
 }
 
 void gates_set_time(struct model *m, int64_t was_us)
@@ -335,6 +333,14 @@ void rate_take(struct model *m, struct model_gate *g, const struct model_limit *
     } else {
         put_count(m, g, l, window_count(m, g, l) + n);
     }
+}
+
+void gate_keep_claims(struct model *m, struct model_gate *g)
+{
+    const struct model_limit *l = g->kind == KIND_RATE ? limit_of(m, KIND_RATE, g->name) : NULL;
+
+    if (l != NULL && l->algorithm == RATE_SLIDING && g->logged > 0)
+        g->log_end = MODEL_MS(m) + l->per_ms + 1000;
 }
 
 int64_t rate_seen(struct model *m, struct model_gate *g, const struct model_limit *l,

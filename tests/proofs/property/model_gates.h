@@ -63,7 +63,6 @@ struct model_gate {
     int64_t log[STARTS_MAX][2]; /* us, number */
     size_t logged;
     int64_t log_end;
-    int64_t forgotten_us; /* the last claim of a log that has expired; 0: none */
     bool is_aside[MODEL_QUEUES];
     /* To check the promises. */
     int64_t last_fence;
@@ -150,6 +149,8 @@ bool fill_key(char out[MODEL_NAME * 2], const char *name, const char *key);
 void gate_touch(struct model *m, struct model_gate *g);
 /* Give back the gates of a job that ends or waits again. */
 void gates_let_go(struct model *m, struct model_job *j, bool is_end);
+/* Its limit has changed: a sliding rate keeps its claims for as long as it counts them now. */
+void gate_keep_claims(struct model *m, struct model_gate *g);
 
 /* ---- unique keys (model_unique.c) */
 

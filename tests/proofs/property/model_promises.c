@@ -303,15 +303,6 @@ static const char *broken_sem(struct model *m, struct model_gate *g)
     return NULL;
 }
 
-/* A sliding rate forgets its claims by the time that it had when they were made. Where that became
- * longer, it has permits again before its timer is due. */
-static bool has_forgotten(struct model *m, const struct model_gate *g)
-{
-    const struct model_limit *l = g->kind == KIND_RATE ? limit_of(m, KIND_RATE, g->name) : NULL;
-
-    return l != NULL && g->forgotten_us + l->per_ms * 1000 > m->now_us;
-}
-
 /* If a gate with waiters has a free permit, its timer must be due. Timers are in ms, and never
  * early. */
 static const char *broken_waiters(struct model *m, struct model_gate *g)
@@ -328,7 +319,7 @@ static const char *broken_waiters(struct model *m, struct model_gate *g)
     /* On a copy: gate_permits forgets what is over, but no call did. */
     copy = *g;
     copy.name = copy.id + (g->name - g->id);
-    if (gate_permits(m, &copy, &opens) <= 0 || has_forgotten(m, g))
+    if (gate_permits(m, &copy, &opens) <= 0)
         return NULL;
     (void)snprintf(what, sizeof(what), "gate:%s", g->id);
     for (size_t i = 0; i < TIMERS_MAX; i++) {

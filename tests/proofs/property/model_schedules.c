@@ -273,7 +273,7 @@ static const char *declare(struct model *m, const struct model_schedule_options 
     struct model_schedule *s = schedule_of(m, o->s.name);
     const char *status;
 
-    if (s != NULL && s->file_ms != MODEL_NONE && s->file_ms > read_ms)
+    if (s != NULL && s->file_ms != MODEL_NONE && s->file_ms > read_ms && s->file_ms <= MODEL_MS(m))
         return "older";
     status = refusal_of(m, o);
     if (status != NULL)

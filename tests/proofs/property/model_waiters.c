@@ -744,8 +744,10 @@ void waiters_limit_changed(struct model *m, bool is_sem, const char *name)
         n = gates_under(m, is_sem ? "gate:sem:" : "gate:rate:", name, row);
     else
         row[0] = gate_named(m, is_sem ? KIND_SEM : KIND_RATE, name);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        gate_keep_claims(m, row[i]);
         gate_touch(m, row[i]);
+    }
     waiters_hand_on(m);
     for (size_t i = 0; i < n; i++)
         tell_waiters(m, row[i], told);
