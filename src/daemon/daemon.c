@@ -165,17 +165,29 @@ static void serve(struct daemon *d, struct conf *conf, struct launches *launches
                  conf->handlers_dir);
 }
 
+static void add_filters(const struct conf *conf, const struct conf_queue *q, char ***files,
+                        size_t *n)
+{
+    for (size_t i = 0; i < q->filters.n; i++)
+        mem_list_add(files, n, launches_filter(conf, q, i));
+}
+
 /* Call it before the handlers are read, so that no later change is missed. */
 static void watch_handlers(const struct daemon *d, const struct conf *conf)
 {
-    CLEANUP_FREE const char **files = mem_new((conf->nqueues + 1) * sizeof(*files));
+    char **files = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < conf->nqueues; i++) {
         if (conf->queues[i].handler.n > 0)
-            files[n++] = conf->queues[i].handler.at[0];
+            mem_list_add(&files, &n, mem_strdup(conf->queues[i].handler.at[0]));
+        add_filters(conf, &conf->queues[i], &files, &n);
     }
-    handlers_folder_watch(d->handlers_folder, conf->handlers_dir, files);
+    add_filters(conf, &conf->defaults, &files, &n);
+    if (files == NULL)
+        files = mem_new(sizeof(*files));
+    handlers_folder_watch(d->handlers_folder, conf->handlers_dir, (const char *const *)files);
+    mem_free_list(files);
 }
 
 static void on_folder(void *arg)

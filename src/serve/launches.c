@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
 #include "serve/handler_env.h"
@@ -26,6 +27,20 @@ static char **filter_paths(const struct conf *conf, const struct conf_queue *q, 
     return paths;
 }
 
+/* For filters the payload is a file. */
+static int check_room(const struct conf_queue *q, const struct isolation *i, const char **ret_path,
+                      struct err *err)
+{
+    *ret_path = "rlimits";
+    for (size_t k = 0; q->filters.n > 0 && k < i->nlimits; k++)
+        if (i->limits[k].resource == RLIMIT_FSIZE && i->limits[k].max < (uint64_t)q->max_payload)
+            return err_set(
+                err, ERR_CONFIG,
+                "rlimits: for filters the payload is a file: fsize must not be less than "
+                "max_payload");
+    return 0;
+}
+
 static int fill(struct launches *s, const struct conf_queue *q, const struct isolation_user *user,
                 char *const *env, struct launch *ret, const char **ret_path, struct err *err)
 {
@@ -38,6 +53,8 @@ static int fill(struct launches *s, const struct conf_queue *q, const struct iso
         return -1;
     ret->env = handler_env(q, user, env, ret_path, err);
     if (ret->env == NULL)
+        return -1;
+    if (check_room(q, &isolation, ret_path, err) < 0)
         return -1;
     filters = filter_paths(s->conf, q, &isolation.nfilters);
     isolation.filters = filters;

@@ -79,7 +79,7 @@ function blockers() {
     # has ended. guard_main: a process of its own.
     blocks["poll"] = blocks["ppoll"] = \
         "src/run/isolation/cgroup.c src/run/exec/exec.c src/run/guard/guard.c src/run/guard/guard_main.c src/run/process/spawn.c src/daemon/embedded.c " \
-        "src/base/log.c src/run/process/offspring_end.c"
+        "src/base/log.c src/run/process/offspring_end.c src/run/isolation/filters.c"
     blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
 }
 

@@ -138,6 +138,24 @@ static void test_refusals(void **state)
     assert_true(test_until_lines(out, "ran", 2, LONG_MS));
 }
 
+/* What one leaves behind does not reach the next: an open output, words, a half line, the payload.
+ */
+static void test_apart(void **state)
+{
+    (void)state;
+    test_handler(dir, "q", "p=$(cat); echo \"$p\" >> %s; [ \"$p\" != odd ]\n", out);
+    filter("lasting", "sleep 5 & [ \"$(cat)\" != bad ] || exit 65\n");
+    filter("reader", "exec 4<&0; { sleep 0.05; cat <&4; } </dev/null >/dev/null 2>&1 &\n");
+    filter("writer", "printf HACK 1>&0; :\n");
+    filter("talker", "echo 'retry-in 1h' >&3; echo odd words >&2; printf 'reason no end' >&3\n");
+    serve("lasting, reader, writer, talker", ", timeout: 10s");
+    assert_ends("good", "done exit status 0");
+    assert_ends("bad", "dead filter lasting: exit status 65");
+    assert_ends("odd", "dead exit status 1");
+    assert_true(test_until_lines(out, "good", 1, LONG_MS));
+    assert_int_equal(test_lines(out, "HACK"), 0);
+}
+
 static void test_bounds(void **state)
 {
     (void)state;
@@ -178,10 +196,16 @@ static void test_not_trusted(void **state)
         start_a(yaml);
     }
     assert_true(test_laterd_says(&a, "handlers/open", LONG_MS));
+    assert_int_equal(chmod(path, 0755), 0); /* put right, it is served at once */
+    assert_true(test_laterd_says(&a, "event=serving queues=1", LONG_MS));
     assert_int_equal(test_laterd_stop(&a), 0);
     memset(&bad, 0, sizeof(bad));
     test_laterd_conf(&bad, dir, "bad", redis.url,
                      "queues: { q: { mode: stream, filters: [x] } }\n");
+    test_laterd_launch(&bad);
+    assert_int_equal(test_laterd_wait(&bad, LONG_MS), 78);
+    test_laterd_conf(&bad, dir, "bad", redis.url,
+                     "queues: { q: { rlimits: { fsize: 1KiB }, filters: [x] } }\n");
     test_laterd_launch(&bad);
     assert_int_equal(test_laterd_wait(&bad, LONG_MS), 78);
 }
@@ -192,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pass_and_rewrite, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_in_turn, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_refusals, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_apart, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_bounds, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_isolation, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_not_trusted, open_all, fx_close),

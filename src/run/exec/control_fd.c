@@ -116,6 +116,10 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
         buf_add(&c->reason, said.text, said.len);
         break;
     case CONTROL_FILTER:
+        /* What those before it have said is not why this one fails. */
+        buf_clear(&c->reason);
+        output_forget_error(c->output);
+        c->ret->retry_in_ms = -1;
         buf_clear(&c->filter);
         buf_add(&c->filter, said.text, said.len);
         break;

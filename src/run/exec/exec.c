@@ -77,13 +77,22 @@ static void tell_reason(const struct attempt *r)
     run_report_reason(r->ret, buf_str(&error), error.len);
 }
 
+/* A handler without filters may write the word, too; it means nothing then. */
+static bool has_filters(const struct exec_order *o)
+{
+    for (char *const *arg = o->argv; *arg != NULL && strcmp(*arg, "--") != 0; arg++)
+        if (strncmp(*arg, "filter=", strlen("filter=")) == 0)
+            return true;
+    return false;
+}
+
 /* It was a filter that has failed. */
 static void name_filter(const struct attempt *r)
 {
     const struct buf *filter = &r->control.filter;
     char text[sizeof(r->ret->text)];
 
-    if (filter->len == 0 || r->ret->code == 0)
+    if (filter->len == 0 || r->ret->code == 0 || !has_filters(r->order))
         return;
     text_copy(text, sizeof(text), r->ret->text);
     (void)snprintf(r->ret->text, sizeof(r->ret->text), "filter %.*s: %.180s",

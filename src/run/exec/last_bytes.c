@@ -16,6 +16,11 @@ void last_bytes_done(struct last_bytes *t)
     *t = (struct last_bytes){NULL, 0, 0, 0};
 }
 
+void last_bytes_clear(struct last_bytes *t)
+{
+    t->len = t->next = 0;
+}
+
 void last_bytes_add(struct last_bytes *t, const char *p, size_t n)
 {
     size_t first;

@@ -18,6 +18,7 @@ struct last_bytes {
 /* Keep the last cap bytes; last_bytes_done frees them. */
 void last_bytes_init(struct last_bytes *t, size_t cap);
 void last_bytes_done(struct last_bytes *t);
+void last_bytes_clear(struct last_bytes *t);
 void last_bytes_add(struct last_bytes *t, const char *p, size_t n);
 /* Append the bytes to out, the oldest first. */
 void last_bytes_copy(const struct last_bytes *t, struct buf *out);

@@ -109,6 +109,11 @@ void output_last_error(const struct output *o, struct buf *ret)
     buf_add(ret, all.data + begin, end - begin);
 }
 
+void output_forget_error(struct output *o)
+{
+    last_bytes_clear(&o->errors);
+}
+
 void output_add(struct output *o, enum output_stream which, const char *p, size_t n)
 {
     if (n == 0)

@@ -47,6 +47,8 @@ void output_line(struct output *o, const char *stream, const char *p, size_t n, 
 bool output_is_greeting(const struct output *o);
 /* Append the last line of stderr that has more than white space, to be shown; cut if it is long. */
 void output_last_error(const struct output *o, struct buf *ret);
+/* Lines of stderr so far do not count for that any more. */
+void output_forget_error(struct output *o);
 /* The streams have ended: log last lines without LF, and how many lines were left out. */
 void output_end(struct output *o);
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,11 +29,11 @@ static int complain(const char *path, const char *what)
     return ISOLATION_EXIT;
 }
 
-/* Tell the daemon what runs now. It may have gone. */
+/* Tell the daemon something; it may have gone. A filter may have left a line without its end. */
 static void tell(const char *word, const char *rest)
 {
     char line[256];
-    int n = snprintf(line, sizeof(line), "%s%s%s\n", word, rest[0] != '\0' ? " " : "", rest);
+    int n = snprintf(line, sizeof(line), "\n%s%s%s\n", word, rest[0] != '\0' ? " " : "", rest);
 
     (void)!write(FILTERS_CONTROL_FD, line, (size_t)n);
 }
@@ -49,46 +51,106 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-/* Copy to the end. *ret_n: bytes. 0, or -1 with errno; EFBIG: there are more than `most`. */
-static int copy(int from, int to, size_t most, size_t *ret_n)
+/* Copy what can be read now; at the end of the file, or where nothing is there, it stops. *n:
+ * bytes so far. 1: there may be more later; 0: that was all; -1 with errno, EFBIG: more than
+ * `most`. */
+static int copy_some(int from, int to, size_t most, size_t *n)
 {
     static char step[STEP_BYTES];
 
-    for (*ret_n = 0;;) {
-        ssize_t n = read(from, step, sizeof(step));
+    for (;;) {
+        ssize_t got = read(from, step, sizeof(step));
 
-        if (n < 0 && errno == EINTR)
+        if (got < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
-            return n == 0 ? 0 : -1;
-        if ((size_t)n > most - *ret_n) {
+        if (got <= 0)
+            return got == 0 ? 0 : errno == EAGAIN ? 1 : -1;
+        if ((size_t)got > most - *n) {
             errno = EFBIG;
             return -1;
         }
-        if (write_all(to, step, (size_t)n) < 0)
+        if (write_all(to, step, (size_t)got) < 0)
             return -1;
-        *ret_n += (size_t)n;
+        *n += (size_t)got;
     }
+}
+
+/* Take what a program prints until it has ended, whoever else has its output open. 0 or -1. */
+static int collect(int from, int to, int pidfd, size_t most, size_t *ret_n)
+{
+    struct pollfd ready[] = {{.fd = pidfd, .events = POLLIN}, {.fd = from, .events = POLLIN}};
+
+    for (*ret_n = 0;;) {
+        int more;
+
+        if (poll(ready, 2, -1) < 0 && errno != EINTR)
+            return -1;
+        more = copy_some(from, to, most, ret_n);
+        if (more < 0)
+            return -1;
+        if (ready[0].revents != 0)
+            return 0;
+        if (more == 0)
+            ready[1].fd = -1;
+    }
+}
+
+/* Another opening of a file: its own offset, and nobody can write through it. */
+static int open_anew(int fd)
+{
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* As run/process/spawn.c, but in our session and process group. */
+static int attr_fill(posix_spawnattr_t *attr)
+{
+    sigset_t all;
+    int e;
+
+    memset(&all, 0xff, sizeof(all));
+    e = posix_spawnattr_setsigdefault(attr, &all);
+    return e != 0 ? e : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGDEF);
+}
+
+static int spawn_with(const char *path, posix_spawn_file_actions_t *fa, char *const *envp,
+                      pid_t *ret_pid)
+{
+    char *const argv[] = {(char *)(uintptr_t)path, NULL};
+    posix_spawnattr_t attr;
+    int e = posix_spawnattr_init(&attr);
+
+    if (e != 0)
+        return e;
+    e = attr_fill(&attr);
+    if (e == 0)
+        e = posix_spawn(ret_pid, path, fa, &attr, argv, envp);
+    (void)posix_spawnattr_destroy(&attr);
+    return e;
 }
 
 /* Start it with these as standard input and output. 0, or an errno. */
 static int start(const char *path, int payload, int out, char *const *envp, pid_t *ret_pid)
 {
-    char *const argv[] = {(char *)(uintptr_t)path, NULL};
     posix_spawn_file_actions_t fa;
-    int e;
+    int in = open_anew(payload), e;
 
-    if (lseek(payload, 0, SEEK_SET) != 0)
+    if (in < 0)
         return errno;
     e = posix_spawn_file_actions_init(&fa);
-    if (e != 0)
+    if (e != 0) {
+        (void)close(in);
         return e;
-    e = posix_spawn_file_actions_adddup2(&fa, payload, STDIN_FILENO);
+    }
+    e = posix_spawn_file_actions_adddup2(&fa, in, STDIN_FILENO);
     if (e == 0)
         e = posix_spawn_file_actions_adddup2(&fa, out, STDOUT_FILENO);
     if (e == 0)
-        e = posix_spawn(ret_pid, path, &fa, NULL, argv, envp);
+        e = spawn_with(path, &fa, envp, ret_pid);
     (void)posix_spawn_file_actions_destroy(&fa);
+    (void)close(in);
     return e;
 }
 
@@ -108,35 +170,51 @@ static int wait_for(const char *path, pid_t pid)
     return 128 + WTERMSIG(status);
 }
 
-/* Run one; it prints into `to`. Returns the exit status. */
-static int run(const char *path, int payload, int to, size_t most, char *const *envp,
-               size_t *ret_printed)
+static void kill_it(pid_t pid)
 {
-    char text[64];
-    int ends[2];
-    pid_t pid = 0;
-    int rc;
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+}
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return complain(path, "no pipe");
-    rc = start(path, payload, ends[1], envp, &pid);
-    (void)close(ends[1]);
-    if (rc != 0) {
-        (void)close(ends[0]);
-        errno = rc;
-        (void)complain(path, "cannot be started");
-        return rc == ENOENT ? 127 : 126;
-    }
-    rc = copy(ends[0], to, most, ret_printed);
-    (void)close(ends[0]);
-    if (rc == 0)
+/* It runs: take what it prints. Returns the exit status. */
+static int follow(const char *path, pid_t pid, int from, int to, size_t most, size_t *ret_printed)
+{
+    int pidfd = pidfd_open(pid, 0);
+    int rc = pidfd < 0 ? -1 : collect(from, to, pidfd, most, ret_printed);
+    char text[64];
+
+    if (rc == 0) {
+        (void)close(pidfd);
         return wait_for(path, pid);
+    }
     (void)snprintf(text, sizeof(text), "prints more than %zu bytes", most);
     if (errno == EFBIG)
         tell("reason", text);
     rc = complain(path, "its output");
-    (void)kill(pid, SIGKILL);
-    (void)waitpid(pid, NULL, 0);
+    kill_it(pid);
+    return rc;
+}
+
+/* Run one; it prints into `to`. Returns the exit status. */
+static int run(const char *path, int payload, int to, size_t most, char *const *envp,
+               size_t *ret_printed)
+{
+    pid_t pid = 0;
+    int ends[2];
+    int rc;
+
+    if (pipe2(ends, O_CLOEXEC) < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+        return complain(path, "no pipe");
+    rc = start(path, payload, ends[1], envp, &pid);
+    (void)close(ends[1]);
+    if (rc == 0) {
+        rc = follow(path, pid, ends[0], to, most, ret_printed);
+    } else {
+        errno = rc;
+        (void)complain(path, "cannot be started");
+        rc = rc == ENOENT ? 127 : 126;
+    }
+    (void)close(ends[0]);
     return rc;
 }
 
@@ -146,12 +224,20 @@ static int make_file(void)
     return memfd_create("payload", MFD_CLOEXEC);
 }
 
+/* Make the handler read this. 0 or -1. */
+static int hand_over(int payload)
+{
+    int in = open_anew(payload);
+
+    return in >= 0 && dup2(in, STDIN_FILENO) == STDIN_FILENO ? 0 : -1;
+}
+
 int filters_run(char *const *paths, size_t n, size_t most, char *const *envp)
 {
     int payload = make_file();
-    size_t printed;
+    size_t printed = 0;
 
-    if (payload < 0 || copy(STDIN_FILENO, payload, SIZE_MAX, &printed) < 0)
+    if (payload < 0 || copy_some(STDIN_FILENO, payload, SIZE_MAX, &printed) != 0)
         return complain(paths[0], "the payload");
     for (size_t i = 0; i < n; i++) {
         int to = make_file(), status;
@@ -166,7 +252,5 @@ int filters_run(char *const *paths, size_t n, size_t most, char *const *envp)
         payload = printed > 0 ? to : payload;
     }
     tell("filter", "");
-    if (lseek(payload, 0, SEEK_SET) != 0 || dup2(payload, STDIN_FILENO) < 0)
-        return complain(paths[n - 1], "the payload");
-    return 0;
+    return hand_over(payload) == 0 ? 0 : complain(paths[n - 1], "the payload");
 }
