@@ -226,6 +226,8 @@ void runner_free(struct runner *r)
     backends_free(r->backends);
     buf_done(&r->header);
     run_counts_done(&r->ran);
+    for (unsigned i = 0; i < r->nplaces; i++)
+        job_done(&r->places[i].job); /* of those that still ran */
     free(r->places);
     free(r->free);
     free(r);
