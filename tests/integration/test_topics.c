@@ -27,7 +27,7 @@ static void handler(const char *queue)
 static bool has_topics(void *arg)
 {
     struct reply *r = test_fcall(&redis, "later_topics", NULL);
-    size_t n = reply_count(r);
+    size_t n = reply_count(r) - 1;
 
     reply_free(r);
     return n == *(const size_t *)arg;

@@ -1,8 +1,10 @@
 /* later topic: which queues get what is published. */
 #include "cli/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
 #include "cli/show/json.h"
@@ -22,30 +24,93 @@ static void put_json(const struct reply *row, const char *third)
     json_print(line);
 }
 
-static int run_ls(struct cli *cli, struct err *err)
+/* All rows; the replies that have them. */
+struct all {
+    const struct reply **row;
+    size_t n;
+    struct reply **page;
+    size_t npages;
+};
+
+static void all_done(struct all *a)
+{
+    for (size_t i = 0; i < a->npages; i++)
+        reply_free(a->page[i]);
+    free((void *)a->page);
+    free((void *)a->row);
+}
+
+/* The next page. 0 or -1. */
+static int read_page(struct cli *cli, const char *cursor, struct all *a, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    cli_call_puts(&call, cursor);
+    r = cli_fcall(cli, "later_topics", &call, err);
+    if (r == NULL)
+        return -1;
+    a->page = mem_grow(a->page, a->npages + 1, sizeof(struct reply *));
+    a->page[a->npages++] = r;
+    for (size_t i = 1; i < reply_count(r); i++) {
+        a->row = mem_grow(a->row, a->n + 1, sizeof(struct reply *));
+        a->row[a->n++] = reply_at(r, i);
+    }
+    return 0;
+}
+
+static int by_topic(const void *a, const void *b)
+{
+    const struct reply *x = *(const struct reply *const *)a, *y = *(const struct reply *const *)b;
+    int c = strcmp(reply_str(reply_at(x, 0)), reply_str(reply_at(y, 0)));
+
+    return c != 0 ? c : strcmp(reply_str(reply_at(x, 1)), reply_str(reply_at(y, 1)));
+}
+
+static int read_all(struct cli *cli, struct all *a, struct err *err)
+{
+    const char *cursor = "0";
+
+    do {
+        if (read_page(cli, cursor, a, err) < 0)
+            return -1;
+        cursor = reply_str(reply_at(a->page[a->npages - 1], 0));
+    } while (strcmp(cursor, "0") != 0);
+    if (a->n > 1)
+        qsort((void *)a->row, a->n, sizeof(struct reply *), by_topic);
+    return 0;
+}
+
+static void show(const struct cli *cli, const struct all *a)
 {
     static const struct table_column columns[COLUMNS] = {
         {"TOPIC", false, 0}, {"QUEUE", false, 0}, {"ORIGIN", false, 0}};
-    const struct cli_call none = {.n = 0};
-    struct reply *r = cli_fcall(cli, "later_topics", &none, err);
     struct table table;
 
-    if (r == NULL)
-        return -1;
     table_init(&table, columns, COLUMNS);
-    for (size_t i = 0; i < reply_count(r); i++) {
-        const struct reply *row = reply_at(r, i);
-
+    for (size_t i = 0; i < a->n; i++) {
+        /* A page may bring again what one before it has brought. */
+        if (i > 0 && by_topic(&a->row[i - 1], &a->row[i]) == 0)
+            continue;
         if (cli->json)
-            put_json(row, "origin");
+            put_json(a->row[i], "origin");
         for (size_t k = 0; k < COLUMNS && !cli->json; k++)
-            table_add(&table, reply_str(reply_at(row, k)), reply_len(reply_at(row, k)));
+            table_add(&table, reply_str(reply_at(a->row[i], k)), reply_len(reply_at(a->row[i], k)));
     }
     if (!cli->json)
         table_flush(&table);
     table_done(&table);
-    reply_free(r);
-    return 0;
+}
+
+static int run_ls(struct cli *cli, struct err *err)
+{
+    struct all all = {NULL, 0, NULL, 0};
+    int rc = read_all(cli, &all, err);
+
+    if (rc == 0)
+        show(cli, &all);
+    all_done(&all);
+    return rc;
 }
 
 /* Subscribe or unsubscribe. */

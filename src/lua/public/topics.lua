@@ -1,13 +1,15 @@
 -- later_subscribe R TOPIC QUEUE -> [TOPIC, QUEUE, 'subscribed' | 'repeated']
 -- later_unsubscribe R TOPIC QUEUE -> [TOPIC, QUEUE, 'unsubscribed' | 'repeated']
--- later_topics R -> [[TOPIC, QUEUE, origin]...]
+-- later_topics R [CURSOR] -> [CURSOR, [TOPIC, QUEUE, origin]...]
 --
 -- TOPIC: a topic, PREFIX.* or * (topic/topic.lua). What is published from now on goes to QUEUE,
 -- also while no worker serves it; nothing that was published before. A subscription that a file
--- says belongs to no file any more once it is made here. origin: file or call.
--- Errors: ELATER_TOPIC QUEUE FULL TYPE. Cost: O(queues of the topic); later_topics: O(all).
+-- says belongs to no file any more once it is made here. origin: file or call. CURSOR: 0 first,
+-- then that of the last reply; 0 in a reply: there are no more. As with HSCAN, what is there all
+-- the time comes at least once.
+-- Errors: ELATER_ARGS TOPIC QUEUE FULL TYPE. Cost: O(queues of the topic); later_topics: a page.
 
-local PAGE = 1000
+local PAGE = 20             -- subscriptions, each with up to a hundred queues
 
 -- A file does not say this any more: a later reading of it must not take it away.
 local function release(R, name, queue)
@@ -33,39 +35,42 @@ L.register('later_unsubscribe', {'allow-oom'}, function(R, args)
   return {name, queue, L.unsubscribe(R, name, queue)}
 end)
 
--- Call fn(field, value) for each field of a hash; for some perhaps twice.
-local function each_field(key, fn)
-  local cursor = '0'
-  repeat
-    local page = L.ask(key, 'hash', 'HSCAN', cursor, 'COUNT', PAGE)
-    for i = 1, #page[2], 2 do
-      fn(page[2][i], page[2][i + 1])
-    end
-    cursor = page[1]
-  until cursor == '0'
-end
-
--- -> "<subscription> <queue>" -> true
-local function of_files(R)
+-- -> queue -> subscription -> true, of these queues
+local function of_files(R, queues)
   local is_of_file = {}
-  each_field(R .. ':topic:file', function(queue, text)
-    for name in string.gmatch(string.match(text, '^%d+ (.*)$') or '', '%S+') do
-      is_of_file[name .. ' ' .. queue] = true
+  for _, queue in ipairs(queues) do
+    local _, names = L.file_topics(R, queue)
+    is_of_file[queue] = {}
+    for _, name in ipairs(names) do
+      is_of_file[queue][name] = true
     end
-  end)
+  end
   return is_of_file
 end
 
-L.register('later_topics', {'no-writes'}, function(R)
-  local rows, is_told, is_of_file = {}, {}, of_files(R)
-  each_field(R .. ':topics', function(name, text)
-    for queue in string.gmatch(is_told[name] and '' or text, '%S+') do
-      rows[#rows + 1] = {name, queue, is_of_file[name .. ' ' .. queue] and 'file' or 'call'}
+-- A page of R:topics -> its queues, each once; {topic, queue}*
+local function read_page(page)
+  local queues, is_known, pairs_of = {}, {}, {}
+  for i = 1, #page, 2 do
+    for queue in string.gmatch(page[i + 1], '%S+') do
+      pairs_of[#pairs_of + 1] = {page[i], queue}
+      queues[#queues + 1] = not is_known[queue] and queue or nil
+      is_known[queue] = true
     end
-    is_told[name] = true
-  end)
-  table.sort(rows, function(a, b)
-    return a[1] < b[1] or a[1] == b[1] and a[2] < b[2]
-  end)
+  end
+  return queues, pairs_of
+end
+
+L.register('later_topics', {'no-writes'}, function(R, args)
+  if args[1] and not L.whole(args[1]) then
+    L.fail('ELATER_ARGS', 'give [CURSOR]')
+  end
+  local page = L.ask(R .. ':topics', 'hash', 'HSCAN', args[1] or '0', 'COUNT', PAGE)
+  local queues, rows = read_page(page[2])
+  local is_of_file = of_files(R, queues)
+  for _, row in ipairs(rows) do
+    row[3] = is_of_file[row[2]][row[1]] and 'file' or 'call'
+  end
+  table.insert(rows, 1, page[1])
   return rows
 end)

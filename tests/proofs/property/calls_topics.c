@@ -31,7 +31,7 @@ void make_subscribe(struct maker *k)
 
 void make_topics(struct maker *k)
 {
-    if (percent(k, 50)) {
+    if (model_count_topics(k->m) <= 1 && percent(k, 70)) {
         begin(k, "later_topics");
         model_topics(k->m, k->want);
         return;

@@ -591,7 +591,9 @@ const struct schedule_counts *schedule_counts(void);
 
 /* name: NULL: not well-formed; is_end: unsubscribe. */
 void model_subscribe(struct model *m, const char *name, int q, bool is_end, struct buf *out);
+/* All; at most one subscription is there: Redis tells several in no order. */
 void model_topics(struct model *m, struct buf *out);
+size_t model_count_topics(const struct model *m);
 /* An audit of the topics finds nothing. */
 void model_topic_audit(struct model *m, struct buf *out);
 /* topic: NULL: not well-formed. */

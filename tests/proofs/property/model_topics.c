@@ -170,48 +170,38 @@ static bool is_of_file(const struct model *m, const char *name, int q)
     return false;
 }
 
-static int by_topic(const void *a, const void *b)
-{
-    const struct model_topic *x = *(const struct model_topic *const *)a;
-    const struct model_topic *y = *(const struct model_topic *const *)b;
-
-    return strcoll(x->name, y->name);
-}
-
 void model_topics(struct model *m, struct buf *out)
 {
-    const struct model_topic *row[MODEL_TOPICS];
     int order[MODEL_QUEUES];
-    size_t n = 0;
 
     sort_queues(order);
+    buf_puts(out, "[ s1:0 ");
     for (int i = 0; i < MODEL_TOPICS; i++)
-        if (m->topic[i].name != NULL)
-            row[n++] = &m->topic[i];
-    if (n > 1)
-        qsort((void *)row, n, sizeof(row[0]), by_topic);
-    buf_puts(out, "[ ");
-    for (size_t i = 0; i < n; i++)
         for (int k = 0; k < MODEL_QUEUES; k++) {
-            if (!row[i]->has[order[k]])
+            if (!m->topic[i].has[order[k]])
                 continue;
             buf_puts(out, "[ ");
-            out_text(out, row[i]->name);
+            out_text(out, m->topic[i].name);
             out_text(out, model_queue_name(order[k]));
-            out_text(out, is_of_file(m, row[i]->name, order[k]) ? "file" : "call");
+            out_text(out, is_of_file(m, m->topic[i].name, order[k]) ? "file" : "call");
             buf_puts(out, "] ");
         }
     buf_puts(out, "] ");
 }
 
-void model_topic_audit(struct model *m, struct buf *out)
+size_t model_count_topics(const struct model *m)
 {
-    int64_t n = 0;
+    size_t n = 0;
 
     for (int i = 0; i < MODEL_TOPICS; i++)
         n += is_used(&m->topic[i]);
+    return n;
+}
+
+void model_topic_audit(struct model *m, struct buf *out)
+{
     buf_puts(out, "[ s0: ");
-    out_int(out, n);
+    out_int(out, (int64_t)model_count_topics(m));
     buf_puts(out, "] ");
 }
 
