@@ -68,7 +68,6 @@ function L.touch_under(book, kind, name)
   local ids = gates_under(book, kind, name)
   for i, id in ipairs(ids) do
     if i <= OPEN_MAX then
-      L.unless_foreign(keep_claims, book, id)
       L.touch(book, id)
     else
       L.arm(book, 'gate:' .. id, book.now_ms)
@@ -81,6 +80,9 @@ end
 function L.limit_changed(R, kind, name)
   local book = L.book(R, L.now_us())
   local ids = L.touch_under(book, kind, name)
+  for i = 1, math.min(#ids, OPEN_MAX) do
+    L.unless_foreign(keep_claims, book, ids[i])
+  end
   L.hand_on(book)
   tell_waiters(book, ids)
 end
