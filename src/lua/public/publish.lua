@@ -53,18 +53,18 @@ end
 
 -- -> a row of the reply
 local function deliver(R, job, payload, now_us)
-  local reply, print = L.repeated(R, job, payload)
-  local ok, answer = true, reply
-  if not reply then
-    ok, answer = L.try(L.add_in_draft, R, job, payload, now_us)
-  end
+  local ok, answer = L.try(L.add_in_draft, R, job, payload, now_us)
   if not ok then
     local why = type(answer) == 'table' and answer.elater
     if not why or not OF_QUEUE[string.match(why, '^%S+')] then
       error(answer, 0)
     end
-    answer = bury(R, job, payload, string.match(why, '^%S+ (.*)$'), now_us)
-    L.put_token(R, job, answer, print, now_us)
+    local print
+    answer, print = L.repeated(R, job, payload)
+    if not answer then
+      answer = bury(R, job, payload, string.match(why, '^%S+ (.*)$'), now_us)
+      L.put_token(R, job, answer, print, now_us)
+    end
   end
   return {job.queue, answer[1], answer[2]}
 end

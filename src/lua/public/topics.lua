@@ -52,7 +52,7 @@ end
 local function read_page(page)
   local queues, is_known, pairs_of = {}, {}, {}
   for i = 1, #page, 2 do
-    for queue in string.gmatch(page[i + 1], '%S+') do
+    for _, queue in ipairs(L.topic_queues(page[i + 1])) do
       pairs_of[#pairs_of + 1] = {page[i], queue}
       queues[#queues + 1] = not is_known[queue] and queue or nil
       is_known[queue] = true

@@ -36,8 +36,8 @@ function L.check_subscription(name)
   return name
 end
 
--- -> the queues of a value of R:topics
-local function queues_in(text)
+-- -> the queues of a value of R:topics; what is no name of a queue is left out
+function L.topic_queues(text)
   local queues = {}
   for queue in string.gmatch(text or '', '%S+') do
     local is_name = #queue <= 64 and string.find(queue, '^%w[%w_-]*$')
@@ -60,7 +60,7 @@ end
 function L.subscribers(R, topic)
   local queues, is_known = {}, {}
   for _, text in ipairs(db('HMGET', R .. ':topics', unpack(fitting(topic)))) do
-    for _, queue in ipairs(queues_in(text)) do
+    for _, queue in ipairs(L.topic_queues(text)) do
       queues[#queues + 1] = not is_known[queue] and queue or nil
       is_known[queue] = true
     end
@@ -92,7 +92,7 @@ end
 -- Subscribe a queue. Both names were checked. -> subscribed | repeated
 function L.subscribe(R, name, queue)
   local text = db('HGET', R .. ':topics', name)
-  local queues = queues_in(text)
+  local queues = L.topic_queues(text)
   if place_of(queues, queue) then
     return 'repeated'
   elseif not text and db('HLEN', R .. ':topics') >= TOPICS_MAX then
@@ -111,7 +111,7 @@ end
 
 -- -> unsubscribed | repeated
 function L.unsubscribe(R, name, queue)
-  local queues = queues_in(db('HGET', R .. ':topics', name))
+  local queues = L.topic_queues(db('HGET', R .. ':topics', name))
   local at = place_of(queues, queue)
   if not at then
     return 'repeated'
