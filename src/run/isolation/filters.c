@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "run/isolation/isolation.h"
+#include "run/process/spawn.h"
 
 #define STEP_BYTES 65536
 
@@ -105,16 +106,6 @@ static int open_anew(int fd)
 }
 
 /* As run/process/spawn.c, but in our session and process group. */
-static int attr_fill(posix_spawnattr_t *attr)
-{
-    sigset_t all;
-    int e;
-
-    memset(&all, 0xff, sizeof(all));
-    e = posix_spawnattr_setsigdefault(attr, &all);
-    return e != 0 ? e : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGDEF);
-}
-
 static int spawn_with(const char *path, posix_spawn_file_actions_t *fa, char *const *envp,
                       pid_t *ret_pid)
 {
@@ -124,7 +115,7 @@ static int spawn_with(const char *path, posix_spawn_file_actions_t *fa, char *co
 
     if (e != 0)
         return e;
-    e = attr_fill(&attr);
+    e = spawn_clean_signals(&attr, 0);
     if (e == 0)
         e = posix_spawn(ret_pid, path, fa, &attr, argv, envp);
     (void)posix_spawnattr_destroy(&attr);

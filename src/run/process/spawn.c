@@ -67,7 +67,7 @@ static int actions_fill(posix_spawn_file_actions_t *fa, const struct sources *s,
     return e;
 }
 
-static int attr_fill(posix_spawnattr_t *attr)
+int spawn_clean_signals(posix_spawnattr_t *attr, int flags)
 {
     sigset_t none, all;
     int e;
@@ -80,8 +80,8 @@ static int attr_fill(posix_spawnattr_t *attr)
     if (e == 0)
         e = posix_spawnattr_setsigdefault(attr, &all);
     if (e == 0)
-        e = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                               POSIX_SPAWN_SETSIGDEF);
+        e = posix_spawnattr_setflags(
+            attr, (short)(flags | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
     return e;
 }
 
@@ -119,7 +119,7 @@ static int start(char *const *argv, char *const *envp, const struct sources *s, 
         return e;
     e = actions_fill(&h.fa, s, cwd);
     if (e == 0)
-        e = attr_fill(&h.attr);
+        e = spawn_clean_signals(&h.attr, POSIX_SPAWN_SETSID);
     if (e == 0)
         e = posix_spawn(pid, argv[0], &h.fa, &h.attr, argv, envp);
     making_done(&h);

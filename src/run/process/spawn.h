@@ -8,6 +8,7 @@
 #define LATER_RUN_PROCESS_SPAWN_H
 
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -47,6 +48,12 @@ struct spawn_command {
 };
 int spawn_command(char *const *argv, char *const *envp, const struct spawn_command *how,
                   struct spawned *ret, struct err *err);
+
+/*
+ * The program starts with an empty signal mask and default dispositions; flags: POSIX_SPAWN_* to
+ * set as well, 0: none. attr is initialised. 0, or an errno.
+ */
+int spawn_clean_signals(posix_spawnattr_t *attr, int flags);
 
 /* EAGAIN, ENOMEM, EMFILE or ENFILE: the host lacks something; not an error of the handler. */
 bool spawn_is_host_ill(int errnum);
