@@ -3,7 +3,6 @@
  * when another definition is in force.
  */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,15 +47,6 @@ static void start(struct test_laterd *d, const char *name, const char *yaml)
 {
     test_laterd_conf(d, dir, name, redis.url, yaml);
     test_laterd_start(d);
-}
-
-/* Write another file for a running daemon, and signal it to reload. */
-static void reload(const struct test_laterd *d, const char *yaml)
-{
-    struct test_laterd edited;
-
-    test_laterd_conf(&edited, dir, d->name, redis.url, yaml);
-    kill(d->proc.pid, SIGHUP);
 }
 
 struct wanted {
@@ -133,7 +123,8 @@ static void test_two_that_differ_warn(void **state)
                                  LONG_MS));
     until(QUEUES, "mail", "lock=user:{key} sem=smtp rate=gateway");
     reply_free(test_fcall(&redis, "later_limit_set", "it's:{key}", "semaphore", "1", NULL));
-    reload(&b, "limits: { \"it's:{key}\": { rate: 7/1s, algorithm: fixed } }\n");
+    test_laterd_reload(&b, redis.url,
+                       "limits: { \"it's:{key}\": { rate: 7/1s, algorithm: fixed } }\n");
     assert_true(test_laterd_says(
         &b, "later limits set 'it'\\''s:{key}' rate 7/1s --algorithm fixed, or", LONG_MS));
 }
@@ -143,8 +134,9 @@ static void test_a_reload_declares_what_changed(void **state)
     (void)state;
     start(&a, "a", gates);
     until(QUEUES, "mail", "lock=user:{key} sem=smtp rate=gateway");
-    reload(&a, "limits: { more: { semaphore: 1 } }\n"
-               "queues: { mail: {}, web: { lock: one } }\n");
+    test_laterd_reload(&a, redis.url,
+                       "limits: { more: { semaphore: 1 } }\n"
+                       "queues: { mail: {}, web: { lock: one } }\n");
     until(LIMITS, "more", "semaphore 1 keep");
     until(LIMITS, "smtp", "semaphore 20 kill");
     until(QUEUES, "mail", NULL);
@@ -160,7 +152,7 @@ static void test_a_refusal_is_not_the_end(void **state)
     until(LIMITS, "smtp", "semaphore 20 kill");
     reply_free(test_redis_call(&redis, "DEL", LIMITS, NULL));
     reply_free(test_redis_call(&redis, "SET", LIMITS, "x", NULL));
-    reload(&a, "limits: { more: { semaphore: 1 } }\n");
+    test_laterd_reload(&a, redis.url, "limits: { more: { semaphore: 1 } }\n");
     assert_true(test_laterd_says(&a, "event=gates-refused reason=\"ELATER_TYPE", LONG_MS));
     reply_free(test_redis_call(&redis, "DEL", LIMITS, NULL));
     until(LIMITS, "more", "semaphore 1 keep");

@@ -174,14 +174,6 @@ static bool until_schedules(int64_t n)
     return test_until(has_schedules, &n, LONG_MS);
 }
 
-static void reload(struct test_laterd *d, const char *name, const char *yaml)
-{
-    struct test_laterd same;
-
-    test_laterd_conf(&same, dir, name, redis.url, yaml);
-    test_laterd_kill(d, SIGHUP);
-}
-
 static void test_the_file_that_was_read_last_holds(void **state)
 {
     int64_t revision;
@@ -196,9 +188,9 @@ static void test_the_file_that_was_read_last_holds(void **state)
     assert_int_equal(value("s", "revision"), revision); /* its timing is the same */
     assert_int_equal(value("s", "payload_bytes"), 3);
     assert_true(test_laterd_says(&b, "event=declared kind=schedule name=t status=added", LONG_MS));
-    reload(&a, "a", FILE_3);
+    test_laterd_reload(&a, redis.url, FILE_3);
     assert_true(until_schedules(0));
-    reload(&a, "a", FILE_1);
+    test_laterd_reload(&a, redis.url, FILE_1);
     assert_true(until_schedules(1));
     /* Nothing is left in Redis: both tell what they have, and the file that was read last holds. */
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include <cmocka.h>
@@ -36,14 +35,6 @@ static bool has_topics(void *arg)
 static bool until_topics(size_t n)
 {
     return test_until(has_topics, &n, LONG_MS);
-}
-
-static void reload(const char *yaml)
-{
-    struct test_laterd same;
-
-    test_laterd_conf(&same, dir, "a", redis.url, yaml);
-    test_laterd_kill(&a, SIGHUP);
 }
 
 #define publish(...) reply_free(test_fcall(&redis, "later_publish", __VA_ARGS__, NULL))
@@ -79,15 +70,15 @@ static void test_the_file_that_was_read_last_holds(void **state)
     handler("mail");
     start_a("queues: { mail: { topics: [a, b] } }\n");
     assert_true(until_topics(2));
-    reload("queues: { mail: { topics: [b, c, d] } }\n");
+    test_laterd_reload(&a, redis.url, "queues: { mail: { topics: [b, c, d] } }\n");
     assert_true(until_topics(3));
     reply_free(test_fcall(&redis, "later_subscribe", "e", "mail", NULL));
-    reload("queues: { mail: { concurrency: 2 } }\n"); /* says nothing */
+    test_laterd_reload(&a, redis.url, "queues: { mail: { concurrency: 2 } }\n"); /* says nothing */
     assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
     assert_true(until_topics(4));
-    reload("queues: { mail: { topics: [] } }\n");
+    test_laterd_reload(&a, redis.url, "queues: { mail: { topics: [] } }\n");
     assert_true(until_topics(1)); /* what a call has said stays */
-    reload("queues: { mail: { topics: [a] } }\n");
+    test_laterd_reload(&a, redis.url, "queues: { mail: { topics: [a] } }\n");
     assert_true(until_topics(2));
     reply_free(test_redis_call(&redis, "FLUSHALL", NULL));
     assert_true(until_topics(1)); /* told again */

@@ -127,6 +127,14 @@ void test_laterd_kill(struct test_laterd *d, int sig)
     proc_signal(&d->proc, sig);
 }
 
+void test_laterd_reload(struct test_laterd *d, const char *redis, const char *yaml)
+{
+    struct test_laterd edited;
+
+    test_laterd_conf(&edited, d->dir, d->name, redis, yaml);
+    test_laterd_kill(d, SIGHUP);
+}
+
 int test_laterd_wait(struct test_laterd *d, int deadline_ms)
 {
     int status = proc_wait(&d->proc, deadline_ms);

@@ -42,6 +42,8 @@ void test_laterd_start(struct test_laterd *d);
 /* Start it without waiting. */
 void test_laterd_launch(struct test_laterd *d);
 void test_laterd_kill(struct test_laterd *d, int sig);
+/* Write another configuration, as test_laterd_conf, and have it read. Returns at once. */
+void test_laterd_reload(struct test_laterd *d, const char *redis, const char *yaml);
 /* Wait for its end. -> the exit status; ends the test program if it still runs at the deadline */
 int test_laterd_wait(struct test_laterd *d, int deadline_ms);
 /* If it runs, send TERM and wait. -> the exit status; 0 if it did not run */
