@@ -59,6 +59,22 @@ void out_refusal(struct buf *out, const char *code)
     buf_printf(out, "!%s ", code);
 }
 
+void out_named_number(struct buf *out, const char *name, int64_t n)
+{
+    if (n == MODEL_NONE)
+        return;
+    out_text(out, name);
+    out_number(out, n);
+}
+
+void out_named_text(struct buf *out, const char *name, const char *s)
+{
+    if (s == NULL || s[0] == '\0')
+        return;
+    out_text(out, name);
+    out_text(out, s);
+}
+
 /* ---- the whole */
 
 static void free_job(struct model_job *j)

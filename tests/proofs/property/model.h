@@ -645,6 +645,9 @@ void out_text(struct buf *out, const char *s); /* NULL: empty */
 void out_number(struct buf *out, int64_t n);   /* an integer as a string */
 void out_score(struct buf *out, double score); /* as Redis prints it */
 void out_refusal(struct buf *out, const char *code);
+/* A name and its value, if there is one: not MODEL_NONE, not NULL, not empty. */
+void out_named_number(struct buf *out, const char *name, int64_t n);
+void out_named_text(struct buf *out, const char *name, const char *s);
 
 const char *model_queue_name(int q);
 int64_t model_tick(struct model *m, int64_t n, int64_t seen);

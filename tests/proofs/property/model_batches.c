@@ -422,27 +422,11 @@ void model_batch_seal(struct model *m, const char *name, struct buf *out)
     reply_two(out, name, was_open ? "sealed" : "repeated");
 }
 
-static void put_number(struct buf *out, const char *name, int64_t n)
-{
-    if (n == MODEL_NONE)
-        return;
-    out_text(out, name);
-    out_number(out, n);
-}
-
-static void put_text(struct buf *out, const char *name, const char *text)
-{
-    if (text == NULL || text[0] == '\0')
-        return;
-    out_text(out, name);
-    out_text(out, text);
-}
-
 static void put_counts(const struct model_batch *b, struct buf *out)
 {
-    put_number(out, "total", (int64_t)b->members);
+    out_named_number(out, "total", (int64_t)b->members);
     for (int i = 0; i <= MEMBER_CANCELLED; i++)
-        put_number(out, STATES[i], count_in(b, (enum member_state)i));
+        out_named_number(out, STATES[i], count_in(b, (enum member_state)i));
 }
 
 void model_batch_show(struct model *m, const char *name, struct buf *out)
@@ -452,20 +436,21 @@ void model_batch_show(struct model *m, const char *name, struct buf *out)
     if (b == NULL)
         return;
     buf_puts(out, "[ ");
-    put_text(out, "batch", b->name);
-    put_text(out, "state", state_of(b));
-    put_number(out, "created_ms", b->created_ms);
-    put_number(out, "sealed_ms", b->sealed_ms);
-    put_number(out, "ended_ms", b->ended_ms);
-    put_number(out, "keep_ms", b->keep_ms);
+    out_named_text(out, "batch", b->name);
+    out_named_text(out, "state", state_of(b));
+    out_named_number(out, "created_ms", b->created_ms);
+    out_named_number(out, "sealed_ms", b->sealed_ms);
+    out_named_number(out, "ended_ms", b->ended_ms);
+    out_named_number(out, "keep_ms", b->keep_ms);
     for (int i = 0; i < MODEL_CALLBACKS; i++)
-        put_text(out, CALLBACKS[i], b->queue[i] >= 0 ? m->queue[b->queue[i]].name : NULL);
-    put_text(out, "fired", b->fired);
-    put_number(out, "until_ms", b->ended_ms == MODEL_NONE ? MODEL_NONE : b->ended_ms + b->keep_ms);
+        out_named_text(out, CALLBACKS[i], b->queue[i] >= 0 ? m->queue[b->queue[i]].name : NULL);
+    out_named_text(out, "fired", b->fired);
+    out_named_number(out, "until_ms",
+                     b->ended_ms == MODEL_NONE ? MODEL_NONE : b->ended_ms + b->keep_ms);
     put_counts(b, out);
-    put_text(out, "first_dead", b->dead != NULL ? b->dead->id : NULL);
-    put_number(out, "touched_ms", touched_ms(b));
-    put_number(out, "payload_bytes", (int64_t)b->payload.n);
+    out_named_text(out, "first_dead", b->dead != NULL ? b->dead->id : NULL);
+    out_named_number(out, "touched_ms", touched_ms(b));
+    out_named_number(out, "payload_bytes", (int64_t)b->payload.n);
     if (b->payload.n > 0) {
         out_text(out, "payload");
         out_bytes(out, b->payload.p, b->payload.n);

@@ -56,14 +56,6 @@ void model_record_chain(const struct model_job *j, struct buf *out)
         buf_printf(out, " P=%s", chain->topic);
 }
 
-static void put_text(struct buf *out, const char *name, const char *text)
-{
-    if (text[0] == '\0')
-        return;
-    out_text(out, name);
-    out_text(out, text);
-}
-
 void model_show_chain(const struct model *m, const struct model_job *j, struct buf *out)
 {
     const struct model_chain *chain = &j->chain;
@@ -73,19 +65,19 @@ void model_show_chain(const struct model *m, const struct model_job *j, struct b
     (void)snprintf(callback, sizeof(callback), "%.*s", (int)strcspn(chain->callback, ","),
                    chain->callback);
     put_thens(chain, &thens);
-    put_text(out, "then", buf_str(&thens));
-    put_text(out, "on_dead", chain->on_dead >= 0 ? m->queue[chain->on_dead].name : "");
-    put_text(out, "parent", chain->parent);
-    put_text(out, "batch", chain->batch != NULL ? chain->batch : "");
-    put_text(out, "caused", j->caused != NULL ? j->caused : "");
+    out_named_text(out, "then", buf_str(&thens));
+    out_named_text(out, "on_dead", chain->on_dead >= 0 ? m->queue[chain->on_dead].name : "");
+    out_named_text(out, "parent", chain->parent);
+    out_named_text(out, "batch", chain->batch != NULL ? chain->batch : "");
+    out_named_text(out, "caused", j->caused != NULL ? j->caused : "");
     if (chain->schedule != NULL) {
-        put_text(out, "schedule", chain->schedule);
+        out_named_text(out, "schedule", chain->schedule);
         out_text(out, "occurrence_ms");
         out_number(out, chain->occurrence_ms);
     }
-    put_text(out, "topic", chain->topic != NULL ? chain->topic : "");
-    put_text(out, "reason", chain->reason);
-    put_text(out, "callback_of", callback);
+    out_named_text(out, "topic", chain->topic != NULL ? chain->topic : "");
+    out_named_text(out, "reason", chain->reason);
+    out_named_text(out, "callback_of", callback);
     buf_done(&thens);
 }
 

@@ -416,14 +416,7 @@ void model_retry(struct model *m, const char *id, struct buf *out)
 
 /* ---- show, result */
 
-static void put_number(struct buf *out, const char *name, int64_t n)
-{
-    if (n == MODEL_NONE)
-        return;
-    out_text(out, name);
-    out_number(out, n);
-}
-
+/* Unlike out_named_text: an empty outcome is shown. */
 static void put_text(struct buf *out, const char *name, const char *text)
 {
     if (text == NULL)
@@ -435,17 +428,17 @@ static void put_text(struct buf *out, const char *name, const char *text)
 static void show_state(const struct model_job *j, struct buf *out)
 {
     if (j->state == JOB_WAITING) {
-        put_number(out, "due_ms", j->score);
+        out_named_number(out, "due_ms", j->score);
     } else if (j->state == JOB_PARKED) {
-        put_number(out, "due_ms", j->spot.due);
+        out_named_number(out, "due_ms", j->spot.due);
         put_text(out, "gate", j->spot.at > 0 ? j->spot.gate[j->spot.at - 1]->id : NULL);
     } else if (j->state == JOB_RUNNING) {
-        put_number(out, "due_ms", j->tries_due);
-        put_number(out, "worker", j->score);
+        out_named_number(out, "due_ms", j->tries_due);
+        out_named_number(out, "worker", j->score);
         put_text(out, "progress", j->progress);
-        put_number(out, "cancelling", j->cancel_ms);
+        out_named_number(out, "cancelling", j->cancel_ms);
     } else {
-        put_number(out, j->state == JOB_DEAD ? "died_ms" : "until_ms", j->score);
+        out_named_number(out, j->state == JOB_DEAD ? "died_ms" : "until_ms", j->score);
     }
 }
 
@@ -462,26 +455,26 @@ void model_show(struct model *m, const char *id, struct buf *out)
     put_text(out, "id", j->id);
     put_text(out, "queue", m->queue[j->queue].name);
     put_text(out, "state", model_state_name(j->state));
-    put_number(out, "priority", j->priority);
-    put_number(out, "added_ms", j->added_ms);
+    out_named_number(out, "priority", j->priority);
+    out_named_number(out, "added_ms", j->added_ms);
     show_state(j, out);
-    put_number(out, "attempt", j->attempts);
-    put_number(out, "attempts_max", j->a);
-    put_number(out, "starts", j->starts);
-    put_number(out, "crashes", j->crashes);
+    out_named_number(out, "attempt", j->attempts);
+    out_named_number(out, "attempts_max", j->a);
+    out_named_number(out, "starts", j->starts);
+    out_named_number(out, "crashes", j->crashes);
     put_text(out, "key", j->key);
-    put_number(out, "timeout_ms", j->t);
-    put_number(out, "expire_ms", j->x);
-    put_number(out, "keep_ms", j->k);
+    out_named_number(out, "timeout_ms", j->t);
+    out_named_number(out, "expire_ms", j->x);
+    out_named_number(out, "keep_ms", j->k);
     put_text(out, "trace", j->trace);
     for (int k = 0; k < MODEL_KINDS; k++)
         put_text(out, kinds[k], j->own[k][0] != '\0' ? j->own[k] : NULL);
     put_text(out, "unique", j->unique);
-    put_number(out, "unique_until_ms", j->unique_until);
+    out_named_number(out, "unique_until_ms", j->unique_until);
     model_show_chain(m, j, out);
     put_text(out, "outcome", j->state == JOB_DONE ? j->result : j->error);
     put_text(out, "failures", j->failures);
-    put_number(out, "payload_bytes", (int64_t)j->payload.n);
+    out_named_number(out, "payload_bytes", (int64_t)j->payload.n);
     out_text(out, "payload");
     out_bytes(out, j->payload.p, j->payload.n);
     buf_puts(out, "] ");

@@ -567,48 +567,32 @@ void model_fire(struct model *m, int64_t epoch, size_t n, const struct model_fir
 
 /* ---- shown */
 
-static void put_text(struct buf *out, const char *name, const char *value)
-{
-    if (value[0] == '\0')
-        return;
-    out_text(out, name);
-    out_text(out, value);
-}
-
-static void put_number(struct buf *out, const char *name, int64_t n)
-{
-    if (n == MODEL_NONE)
-        return;
-    out_text(out, name);
-    out_number(out, n);
-}
-
 static void reply_row(const struct model *m, const struct model_schedule *s, bool with_payload,
                       struct buf *out)
 {
     buf_puts(out, "[ ");
-    put_text(out, "schedule", s->name);
-    put_number(out, "revision", s->revision);
-    put_text(out, "when", s->when);
-    put_text(out, "tz", s->tz);
-    put_text(out, "queue", m->queue[s->queue].name);
-    put_text(out, "overlap", s->overlap);
-    put_text(out, "catch_up", s->catch_up);
-    put_number(out, "catch_up_window_ms", s->window_ms);
-    put_number(out, "splay_ms", s->splay_ms);
-    put_number(out, "from_ms", s->from_ms);
-    put_number(out, "until_ms", s->until_ms);
-    put_text(out, "options", s->options);
-    put_text(out, "origin", s->file_ms != MODEL_NONE ? "file" : "call");
-    put_text(out, "paused", is_paused(m, s) ? s->paused : "");
-    put_number(out, "last_ms", s->last);
-    put_text(out, "zones", s->zones);
-    put_text(out, "job", s->job_id);
-    put_number(out, "runs", s->runs);
-    put_number(out, "skipped", s->skipped);
-    put_number(out, "missed", s->missed);
-    put_number(out, "next_ms", s->planned == s->revision ? s->next : MODEL_NONE);
-    put_number(out, "payload_bytes", (int64_t)s->payload.n);
+    out_named_text(out, "schedule", s->name);
+    out_named_number(out, "revision", s->revision);
+    out_named_text(out, "when", s->when);
+    out_named_text(out, "tz", s->tz);
+    out_named_text(out, "queue", m->queue[s->queue].name);
+    out_named_text(out, "overlap", s->overlap);
+    out_named_text(out, "catch_up", s->catch_up);
+    out_named_number(out, "catch_up_window_ms", s->window_ms);
+    out_named_number(out, "splay_ms", s->splay_ms);
+    out_named_number(out, "from_ms", s->from_ms);
+    out_named_number(out, "until_ms", s->until_ms);
+    out_named_text(out, "options", s->options);
+    out_named_text(out, "origin", s->file_ms != MODEL_NONE ? "file" : "call");
+    out_named_text(out, "paused", is_paused(m, s) ? s->paused : "");
+    out_named_number(out, "last_ms", s->last);
+    out_named_text(out, "zones", s->zones);
+    out_named_text(out, "job", s->job_id);
+    out_named_number(out, "runs", s->runs);
+    out_named_number(out, "skipped", s->skipped);
+    out_named_number(out, "missed", s->missed);
+    out_named_number(out, "next_ms", s->planned == s->revision ? s->next : MODEL_NONE);
+    out_named_number(out, "payload_bytes", (int64_t)s->payload.n);
     if (with_payload && s->payload.n > 0) {
         out_text(out, "payload");
         out_bytes(out, s->payload.p, s->payload.n);
