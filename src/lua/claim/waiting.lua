@@ -146,7 +146,7 @@ local function take_raw(R, b, room, ctx)
                         redis.call('ZCOUNT', key, '-inf', L.int(ctx.now_ms)) > gone) then
     return ctx.now_ms
   end
-  local rows = L.read_set(key, gone, most, bytes, ctx.now_ms)
+  local rows = L.read_set(key, gone, most, bytes, L.int(ctx.now_ms))
   for i = 1, #rows, 2 do
     add_raw(b, key, rows[i], rows[i + 1], ctx.now_ms)
     bytes = bytes - #rows[i]

@@ -78,16 +78,15 @@ end
 
 -- -> {member, score, ...}: up to `count` members, which may be large, from a rank on. It stops
 -- after `bytes` of them: it reads twice as many each time, but no more than would fit if each were
--- as large as the largest so far. A larger one may still exceed `bytes`. until_ms: only scores up
--- to it; nil: all.
-function L.read_set(key, rank, count, bytes, until_ms)
+-- as large as the largest so far. A larger one may still exceed `bytes`. last: only scores up to
+-- it, as text; nil: all.
+function L.read_set(key, rank, count, bytes, last)
   local rows, step, largest = {}, 1, 1
   while count > 0 and bytes > 0 do
     local n = math.min(count, step, math.max(math.floor(bytes / largest), 1))
     local some
-    if until_ms then
-      some = redis.call('ZRANGEBYSCORE', key, '-inf', L.int(until_ms), 'WITHSCORES', 'LIMIT', rank,
-                        n)
+    if last then
+      some = redis.call('ZRANGEBYSCORE', key, '-inf', last, 'WITHSCORES', 'LIMIT', rank, n)
     else
       some = redis.call('ZRANGE', key, rank, rank + n - 1, 'WITHSCORES')
     end

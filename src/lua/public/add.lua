@@ -179,6 +179,15 @@ function L.insert(R, id, job, payload)
   return record
 end
 
+-- A new job that its queue cannot take is put among its dead, with the reason. -> its id
+function L.bury_new(R, job, payload, why, now_us)
+  local id, now_ms = L.id(L.tick(R, now_us, 1)), L.ms(now_us)
+  job.big = #payload > L.BIG
+  L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
+  L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, 0, L.one_line(why), ''), now_ms)
+  return id
+end
+
 -- -> the reply to the first add with the job's token, or nil: no token, or a new one; refuses
 -- another queue or payload under the token; and what L.put_token is to be given
 function L.repeated(R, job, payload)

@@ -42,15 +42,6 @@ local function copy_for(job, topic, queue)
   return copy
 end
 
--- The queue cannot take the job: put it among its dead. -> as L.add_in_draft
-local function bury(R, job, payload, why, now_us)
-  local id, now_ms = L.id(L.tick(R, now_us, 1)), L.ms(now_us)
-  job.big = #payload > L.BIG
-  L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
-  L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, 0, L.one_line(why), ''), now_ms)
-  return {id, 'buried', job.due}
-end
-
 -- -> a row of the reply
 local function deliver(R, job, payload, now_us)
   local ok, answer = L.try(L.add_in_draft, R, job, payload, now_us)
@@ -62,7 +53,8 @@ local function deliver(R, job, payload, now_us)
     local print
     answer, print = L.repeated(R, job, payload)
     if not answer then
-      answer = bury(R, job, payload, string.match(why, '^%S+ (.*)$'), now_us)
+      local id = L.bury_new(R, job, payload, string.match(why, '^%S+ (.*)$'), now_us)
+      answer = {id, 'buried', job.due}
       L.put_token(R, job, answer, print, now_us)
     end
   end

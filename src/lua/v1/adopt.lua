@@ -2,56 +2,16 @@
 --   -> [added, left, SCORE, MEMBER, why, one left]
 --
 -- Makes jobs of the members of a sorted set of another system, for example a home-made delay queue.
--- KEY: that set; a score is a due time in UNIT (s or ms; it may have a fraction). HASH: '' when a
--- member is a payload, or a hash that has the payload in the field of that name. REMOVE 1: members
--- that were added leave the set and the hash in the same call, so that each is always in exactly
--- one of both systems. SCORE, MEMBER: empty first, then those of the last reply; an empty SCORE in
--- a reply: that was the end. COUNT: at most 200; a call ends early at 1 MiB. Members that cannot be
--- a job are left where they are: left says how many, why and one left say why the first one was
--- left and which it is.
+-- KEY: that set. HASH: '' when a member is a payload. UNIT: s or ms (foreign/foreign.lua). REMOVE
+-- 1: members that were added leave the set and the hash in the same call, so that each is always in
+-- exactly one of both systems. SCORE, MEMBER: empty first, then those of the last reply; an empty
+-- SCORE in a reply: that was the end. COUNT: at most 200; a call ends early at 1 MiB. Members that
+-- cannot be a job are left where they are: left says how many, why and one left say why the first
+-- one was left and which it is.
 -- Errors: ELATER_ARGS QUEUE KEY (a gate of the queue needs a key) FULL TYPE, NOPERM. Cost: O(COUNT
 -- log n).
 
 local BYTES = 1048576
-
--- -> due ms; or nil, why there is none
-local function due_of(score, unit, now_ms)
-  local n = tonumber(score)
-  local ms = unit == 's' and math.floor(n * 1000 + 0.5) or math.ceil(n)
-  if ms ~= ms or ms > L.LATEST then
-    return nil, 'its score ' .. score .. ' is after the year 5000' ..
-           (unit == 's' and ': is it in ms?' or '')
-  elseif unit == 'ms' and ms >= L.SECONDS_FROM and ms <= L.SECONDS_TO then
-    return nil, 'its score ' .. score .. ' looks like seconds'
-  end
-  return ms >= L.SECONDS_FROM and ms or now_ms
-end
-
-local function need_source(R, key, hash, is_first)
-  for _, name in ipairs({key, hash}) do
-    if string.sub(name, 1, #R + 1) == R .. ':' then
-      L.fail('ELATER_ARGS', L.quote(name) .. ' belongs to this namespace')
-    end
-  end
-  local is = redis.call('TYPE', key).ok
-  if is == 'none' and is_first then
-    L.fail('ELATER_ARGS', 'there is no key ' .. L.quote(key))
-  elseif is ~= 'none' and is ~= 'zset' then
-    L.fail('ELATER_TYPE', L.quote(key) .. ' is a ' .. is .. ', no sorted set')
-  end
-  is = hash ~= '' and redis.call('TYPE', hash).ok or 'none'
-  if is ~= 'none' and is ~= 'hash' then
-    L.fail('ELATER_TYPE', L.quote(hash) .. ' is a ' .. is .. ', no hash')
-  end
-end
-
--- Ask for a right before the members are read: without it the removal would fail the call at its
--- end.
-local function need_right(command, key)
-  if key ~= '' and not redis.acl_check_cmd(command, key, 'm') then
-    L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
-  end
-end
 
 -- Read and check a page. -> jobs, their payloads, their members, how many values of `rows` were
 -- read (two a row)
@@ -59,7 +19,7 @@ local function read_page(R, queue, source, rows, now_ms)
   local jobs, payloads, members, bytes, max = {}, {}, {}, 0, L.max_payload(R, queue)
   for i = 1, #rows, 2 do
     local member, payload = rows[i], rows[i]
-    local due, why = due_of(rows[i + 1], source.unit, now_ms)
+    local due, why = L.foreign_due(rows[i + 1], source.unit, now_ms)
     if source.hash ~= '' then
       payload = db('HGET', source.hash, member)
       why = not payload and 'it has no field in ' .. L.quote(source.hash) or why
@@ -91,10 +51,11 @@ L.register('later_v1_adopt', {}, function(R, args)
      (remove ~= '0' and remove ~= '1') or (score ~= '' and not tonumber(score)) then
     L.fail('ELATER_ARGS', 'give QUEUE KEY HASH UNIT REMOVE SCORE MEMBER COUNT (1 to 200)')
   end
-  need_source(R, key, hash, score == '')
+  if not L.check_foreign(R, key, hash) and score == '' then
+    L.fail('ELATER_ARGS', 'there is no key ' .. L.quote(key))
+  end
   if remove == '1' then
-    need_right('ZREM', key)
-    need_right('HDEL', hash)
+    L.need_removal(key, hash)
   end
   local now_us = L.now_us()
   local source = {hash = hash, unit = unit, left = 0,
@@ -104,10 +65,7 @@ L.register('later_v1_adopt', {}, function(R, args)
   if #jobs > 0 then
     L.write_many(R, queue, jobs, payloads, now_us)
     if remove == '1' then
-      db('ZREM', key, unpack(members))
-      if hash ~= '' then
-        db('HDEL', hash, unpack(members))
-      end
+      L.remove_foreign(key, members, hash, members)
     end
   end
   return {#jobs, source.left, rows[n] or '', rows[n - 1] or '', source.why or '', source.one or ''}

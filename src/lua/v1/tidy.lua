@@ -22,16 +22,14 @@ local CURSORS = 16           -- of schedules that are gone
 -- Bury raw members whose scores are behind every possible now. They may be large: about TIDY_BYTES
 -- of them are read. -> how many were buried
 local function bury_never(R, queue, now_us)
-  local key, now_ms = R .. ':due:' .. queue, L.ms(now_us)
+  local key = R .. ':due:' .. queue
   local n = db('ZCOUNT', key, '(' .. L.int(L.LATEST), '+inf')
   local rows = n > 0 and
                L.read_set(key, db('ZCARD', key) - n, math.min(n, TIDY_ROWS), TIDY_BYTES) or {}
   for i = 1, #rows, 2 do
-    local id = L.id(L.tick(R, now_us, 1))
-    L.insert(R, id, {queue = queue, priority = 5}, rows[i])
     db('ZREM', key, rows[i])
-    L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, 'its score ' .. rows[i + 1] ..
-           ' is not finite or after the year 5000', ''), now_ms)
+    L.bury_new(R, {queue = queue, priority = 5}, rows[i], 'its score ' .. rows[i + 1] ..
+               ' is not finite or after the year 5000', now_us)
   end
   return #rows / 2
 end
