@@ -22,6 +22,7 @@
 
 /* The words of the CHOICE rows, in the order of their words in conf_row.c. */
 enum conf_permissions { CONF_PERMISSIONS_STRICT, CONF_PERMISSIONS_WARN, CONF_PERMISSIONS_OFF };
+enum conf_adopt_unit { CONF_ADOPT_NONE, CONF_ADOPT_S, CONF_ADOPT_MS };
 enum conf_mode { CONF_MODE_EXEC, CONF_MODE_STREAM, CONF_MODE_PLUGIN };
 enum conf_on_lost { CONF_ON_LOST_KEEP, CONF_ON_LOST_KILL };
 /* FUNNEL is an alias of GCRA that loading replaces. */

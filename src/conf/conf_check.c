@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "conf/conf_adopt.h"
 #include "conf/conf_gates.h"
 
 static bool is_in(const struct conf_ints *ints, int v)
@@ -111,6 +112,7 @@ int conf_queue_check(const struct conf *conf, const struct conf_queue *q, const 
         *ret_path = "mode";
         *ret_other = "handler";
     } else if (conf_queue_check_gates(conf, q, ret_path, err) < 0 ||
+               conf_queue_check_adopt(conf, q, ret_path, err) < 0 ||
                check_isolation(q, ret_path, err) < 0) {
         *ret_other = *ret_path;
     } else {

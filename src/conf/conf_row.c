@@ -16,6 +16,7 @@ static const char *const words_private_tmp[] = {"false", "true", NULL};
 static const char *const words_log_level[] = {"error", "warn", "notice", "info", "debug", NULL};
 static const char *const words_log_format[] = {"text", "json", NULL};
 static const char *const words_mode[] = {"exec", "stream", "plugin", NULL};
+static const char *const words_adopt_unit[] = {"none", "s", "ms", NULL};
 static const char *const words_on_lost[] = {"keep", "kill", NULL};
 static const char *const words_overlap[] = {"allow", "skip", "queue", "replace", NULL};
 static const char *const words_catch_up[] = {"none", "last", "all", NULL};

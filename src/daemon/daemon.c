@@ -151,6 +151,7 @@ static void serve(struct daemon *d, struct conf *conf, struct launches *launches
     }
     d->launches = launches;
     d->conf = conf;
+    foreign_queues_set(d->foreign_queues, served);
     if (served->is_incomplete)
         handlers_folder_again(d->handlers_folder);
     if (!is_news) /* nothing to tell: a folder may change all the time */
@@ -353,6 +354,7 @@ static void on_signal(void *arg, int sig)
         notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_start_no_more(d->runner);
         schedules_stop(d->schedules);
+        foreign_queues_stop(d->foreign_queues);
         sched_stop(d->sched, mono_now());
         sched_stop(d->sched, mono_now());
         break;
@@ -361,6 +363,7 @@ static void on_signal(void *arg, int sig)
         notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_start_no_more(d->runner);
         schedules_stop(d->schedules);
+        foreign_queues_stop(d->foreign_queues);
         sched_stop(d->sched, mono_now());
         break;
     default:
@@ -458,7 +461,9 @@ static int build(struct daemon *d, struct err *err)
     d->topic_settings = file_settings_new(d->link, d->conf->namespace, &file_topics);
     d->schedules =
         schedules_new(d->loop, d->link, d->store, d->conf->namespace, d->conf->redis_timeout);
-    if (d->schedules == NULL)
+    d->foreign_queues =
+        foreign_queues_new(d->loop, d->link, d->conf->namespace, d->conf->redis_timeout);
+    if (d->schedules == NULL || d->foreign_queues == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     return 0;
 }
@@ -471,6 +476,7 @@ static void tear_down(struct daemon *d)
     file_settings_free(d->schedule_settings);
     file_settings_free(d->topic_settings);
     schedules_free(d->schedules);
+    foreign_queues_free(d->foreign_queues);
     sched_free(d->sched);
     link_free(d->link);
     remains_free(d->remains);

@@ -11,6 +11,7 @@
 #include "daemon/handler_defects.h"
 #include "daemon/probe_socket.h"
 #include "daemon/file_settings.h"
+#include "daemon/foreign_queues.h"
 #include "daemon/schedules.h"
 #include "daemon/signals.h"
 #include "daemon/stray_keys.h"
@@ -47,6 +48,7 @@ struct daemon {
     struct gate_settings *gate_settings;
     struct file_settings *schedule_settings, *topic_settings;
     struct schedules *schedules;
+    struct foreign_queues *foreign_queues;
     struct launches *launches; /* of conf */
     struct served_queues *served;
     struct handler_defects defects;

@@ -65,13 +65,7 @@ static void hear(struct schedules *s, int64_t now_us)
 
 static int64_t redis_now_ms(const struct schedules *s)
 {
-    return (mono_now().us - s->clock.behind_us) / 1000;
-}
-
-/* Exact: a millisecond of rounding would be a millisecond late. */
-static struct mono mono_at(const struct schedules *s, int64_t ms)
-{
-    return (struct mono){ms * 1000 + s->clock.behind_us};
+    return server_clock_ms(&s->clock, mono_now());
 }
 
 /* ---- reading all schedules */
@@ -329,7 +323,8 @@ static void set_alarm(struct schedules *s)
     const struct schedule *first = schedule_table_first(&s->known);
 
     if (is_idle(s) && first != NULL && first->ask_ms != TIMING_NEVER)
-        loop_alarm_set(s->alarm, mono_at(s, first->ask_ms + (s->is_second ? SECOND_MS : 0)));
+        loop_alarm_set(s->alarm,
+                       server_clock_at(&s->clock, first->ask_ms + (s->is_second ? SECOND_MS : 0)));
 }
 
 /* Read or fire, or set the alarm for the next one. */

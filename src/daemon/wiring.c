@@ -172,6 +172,7 @@ static void op_registered(void *ctx, int64_t epoch)
     file_settings_registered(d->schedule_settings, epoch);
     file_settings_registered(d->topic_settings, epoch);
     schedules_registered(d->schedules, epoch);
+    foreign_queues_registered(d->foreign_queues, epoch);
 }
 
 /* Jobs that still run when the stop is over are killed; they will be run again. */
@@ -238,6 +239,13 @@ void daemon_on_alarm(void *arg)
     sched_on_timer(d->sched, mono_now());
 }
 
+/* An answer has the time of Redis: what is timed to the millisecond learns it. */
+static void hear(struct daemon *d, int64_t now_us)
+{
+    schedules_hear(d->schedules, now_us);
+    foreign_queues_hear(d->foreign_queues, now_us);
+}
+
 /* Tell the guard first: the scheduler may start a job at once. */
 static void on_registered(void *arg, const struct store_register_reply *r)
 {
@@ -266,8 +274,9 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
     gate_settings_beat(d->gate_settings);
     file_settings_beat(d->schedule_settings);
     file_settings_beat(d->topic_settings);
-    schedules_hear(d->schedules, r->now_us);
+    hear(d, r->now_us);
     schedules_beat(d->schedules, r->schedules);
+    foreign_queues_beat(d->foreign_queues);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
@@ -279,7 +288,7 @@ static void on_step(void *arg, const struct store_step_reply *r)
 {
     struct daemon *d = arg;
 
-    schedules_hear(d->schedules, r->now_us);
+    hear(d, r->now_us);
     sched_on_step(d->sched, mono_now(), r);
 }
 
@@ -287,7 +296,7 @@ static void on_looked(void *arg, const struct store_look_reply *r)
 {
     struct daemon *d = arg;
 
-    schedules_hear(d->schedules, r->now_us);
+    hear(d, r->now_us);
     sched_on_looked(d->sched, mono_now(), r);
 }
 
@@ -432,6 +441,7 @@ static void on_down(void *arg, enum error_class class, const char *text)
         file_settings_link_down(d->schedule_settings);
         file_settings_link_down(d->topic_settings);
         schedules_link_down(d->schedules);
+        foreign_queues_link_down(d->foreign_queues);
         sched_link_down(d->sched, mono_now());
     }
 }
@@ -451,6 +461,11 @@ static void on_wake(void *arg, const char *text, size_t n)
         schedules_wake(d->schedules);
     else
         sched_on_wake(d->sched, mono_now(), text);
+}
+
+static void on_changed(void *arg, const char *key)
+{
+    foreign_queues_changed(((struct daemon *)arg)->foreign_queues, key);
 }
 
 static void on_denied(void *arg, const char *text)
@@ -489,7 +504,7 @@ static void on_idle(void *arg)
 
 struct link_events daemon_link_events(struct daemon *d)
 {
-    return (struct link_events){on_up, on_down, on_subscribed, on_wake, on_denied, d};
+    return (struct link_events){on_up, on_down, on_subscribed, on_wake, on_changed, on_denied, d};
 }
 
 struct store_events daemon_store_events(struct daemon *d)

@@ -117,7 +117,8 @@ struct link *link_new(struct loop *loop, const struct url *url, const char *ns, 
                       const struct link_events *events)
 {
     struct link *l = mem_new(sizeof(*l));
-    struct sub_events sub_events = {events->subscribed, events->wake, events->denied, events->arg};
+    struct sub_events sub_events = {events->subscribed, events->wake, events->changed,
+                                    events->denied, events->arg};
 
     l->loop = loop;
     l->url = *url;
@@ -155,6 +156,11 @@ void link_reset(struct link *l, enum error_class class, const char *text)
 {
     if (l->async != NULL)
         lost(l, class, text);
+}
+
+void link_watch(struct link *l, const char *const *keys)
+{
+    sub_watch(l->sub, keys);
 }
 
 void link_set_password(struct link *l, const struct url *url)

@@ -23,6 +23,7 @@ struct link_events {
     void (*subscribed)(void *arg);
     void (*wake)(void *arg, const char *text,
                  size_t n); /* a message on R:wake, or the name of a queue with a new raw member */
+    void (*changed)(void *arg, const char *key); /* a watched key, see link_watch */
     void (*denied)(void *arg, const char *text); /* a right is missing: some wakes will not come */
     void *arg;
 };
@@ -35,6 +36,9 @@ void link_start(struct link *l);
 /* Close the connection and connect again, after an error reply that needs it. Calls `down` before
  * it returns. */
 void link_reset(struct link *l, enum error_class class, const char *text);
+/* Be told when a member is added to one of these sorted sets, NULL-ended, or gets another score;
+ * only where the server sends keyspace events. */
+void link_watch(struct link *l, const char *const *keys);
 /* Use the password of this url from now on; if the link is down, connect at once. */
 void link_set_password(struct link *l, const struct url *url);
 bool link_is_up(const struct link *l);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "redis/async.h"
 
@@ -21,6 +22,7 @@ struct sub {
     int64_t timeout_ms;
     char wake[96];     /* channel */
     char pattern[128]; /* keyspace events of later:{NS}:due:* */
+    char **watched;    /* NULL-ended, or NULL: none */
     bool is_open;
     bool unanswered; /* the last SUBSCRIBE has no answer yet */
     bool was_told;   /* `subscribed` was called for this connection; heartbeats do not repeat it */
@@ -38,8 +40,14 @@ static void on_opened(void *arg)
     s->unanswered = true;
     loop_timer_set(s->timer, s->timeout_ms);
     (void)async_subscribe(s->async, "SUBSCRIBE", s->wake);
-    if (!s->no_events)
-        (void)async_subscribe(s->async, "PSUBSCRIBE", s->pattern);
+    if (s->no_events)
+        return;
+    (void)async_subscribe(s->async, "PSUBSCRIBE", s->pattern);
+    for (char **key = s->watched; key != NULL && *key != NULL; key++) {
+        CLEANUP_FREE char *channel = mem_printf("__keyspace@%d__:%s", s->url.db, *key);
+
+        (void)async_subscribe(s->async, "SUBSCRIBE", channel);
+    }
 }
 
 static void on_closed(void *arg, enum error_class class, const char *text)
@@ -71,6 +79,17 @@ static void on_timer(void *arg)
     loop_timer_set(s->timer, s->timeout_ms);
 }
 
+/* text: of a message on R:wake, or an event of a watched key */
+static void on_message(struct sub *s, const char *channel, const struct reply *text)
+{
+    const char *key = strstr(channel, "__:");
+
+    if (strcmp(channel, s->wake) == 0)
+        s->events.wake(s->events.arg, reply_str(text), reply_len(text));
+    else if (key != NULL && (reply_is(text, "zadd") || reply_is(text, "zincr")))
+        s->events.changed(s->events.arg, key + 3);
+}
+
 /* [subscribe, channel, n] | [message, channel, text] | [pmessage, pattern, channel, event] */
 static void on_push(void *arg, const struct reply *push)
 {
@@ -85,7 +104,7 @@ static void on_push(void *arg, const struct reply *push)
             s->events.subscribed(s->events.arg);
         s->was_told = true;
     } else if (reply_is(kind, "message")) {
-        s->events.wake(s->events.arg, reply_str(reply_at(push, 2)), reply_len(reply_at(push, 2)));
+        on_message(s, reply_str(reply_at(push, 1)), reply_at(push, 2));
     } else if (reply_is(kind, "pmessage") && reply_is(reply_at(push, 3), "zadd")) {
         at = strstr(reply_str(reply_at(push, 2)), ":due:");
         if (at != NULL)
@@ -125,8 +144,32 @@ void sub_free(struct sub *s)
         return;
     async_close(s->async);
     loop_timer_free(s->timer);
+    mem_free_list(s->watched);
     explicit_bzero(s->url.password, sizeof(s->url.password));
     free(s);
+}
+
+static bool is_same(char *const *a, const char *const *b)
+{
+    while (a != NULL && *a != NULL && *b != NULL && strcmp(*a, *b) == 0) {
+        a++;
+        b++;
+    }
+    return (a == NULL || *a == NULL) && *b == NULL;
+}
+
+void sub_watch(struct sub *s, const char *const *keys)
+{
+    size_t n = 0;
+
+    if (is_same(s->watched, keys))
+        return;
+    mem_free_list(s->watched);
+    s->watched = NULL;
+    for (; *keys != NULL; keys++)
+        mem_list_add(&s->watched, &n, mem_strdup(*keys));
+    if (s->is_open)
+        connect_now(s);
 }
 
 void sub_set_password(struct sub *s, const struct url *url)

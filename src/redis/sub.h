@@ -1,7 +1,7 @@
 /*
- * The subscribed connection: R:wake, and keyspace events of the sets of raw members where the
- * server sends them. It reconnects by itself while the main link is up. hiredis 0.14 misroutes PING
- * here, so the heartbeat is a repeated SUBSCRIBE.
+ * The subscribed connection: R:wake, and keyspace events of the sets of raw members, and of keys
+ * that are watched, where the server sends them. It reconnects by itself while the main link is up.
+ * hiredis 0.14 misroutes PING here, so the heartbeat is a repeated SUBSCRIBE.
  */
 #ifndef LATER_REDIS_SUB_H
 #define LATER_REDIS_SUB_H
@@ -17,6 +17,8 @@ struct sub;
 struct sub_events {
     void (*subscribed)(void *arg); /* messages may have been missed before */
     void (*wake)(void *arg, const char *text, size_t n);
+    /* A member was added to a watched key, or got another score. */
+    void (*changed)(void *arg, const char *key);
     /* A right is missing: only the looks find what is due. */
     void (*denied)(void *arg, const char *text);
     void *arg;
@@ -29,6 +31,8 @@ void sub_free(struct sub *s);
 void sub_start(struct sub *s, const struct url *url);
 /* The main link is down: close, and do not reconnect until the next sub_start. */
 void sub_stop(struct sub *s);
+/* Ask for keyspace events of these keys, NULL-ended, and no longer of others. They are copied. */
+void sub_watch(struct sub *s, const char *const *keys);
 /* Use the password of this url from now on. */
 void sub_set_password(struct sub *s, const struct url *url);
 

@@ -15,3 +15,13 @@ int64_t server_clock_hear(struct server_clock *c, struct mono asked, struct mono
     }
     return now.us - known_us;
 }
+
+int64_t server_clock_ms(const struct server_clock *c, struct mono now)
+{
+    return (now.us - c->behind_us) / 1000;
+}
+
+struct mono server_clock_at(const struct server_clock *c, int64_t ms)
+{
+    return (struct mono){ms * 1000 + c->behind_us};
+}

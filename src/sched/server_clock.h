@@ -28,5 +28,9 @@ struct server_clock {
  * what its clock shows now, at least */
 int64_t server_clock_hear(struct server_clock *c, struct mono asked, struct mono now,
                           int64_t now_us);
+/* What its clock shows at `now`, ms. */
+int64_t server_clock_ms(const struct server_clock *c, struct mono now);
+/* When its clock shows this. Exact: a millisecond of rounding would be a millisecond late. */
+struct mono server_clock_at(const struct server_clock *c, int64_t ms);
 
 #endif

@@ -146,7 +146,7 @@ env -i PATH="$PATH" "$build/laterd" --config "$work/empty.yaml" --print-config |
         n = 0
         next
     }
-    /^# [a-z_]+: [A-Z]/ { said[n++] = substr($2, 1, length($2) - 1); next }
+    /^# [a-z_.]+: [A-Z]/ { said[n++] = substr($2, 1, length($2) - 1); next }
     /^$/ { n = 0 }
     /^[a-z_]+:/ { scope = ""; put(substr($1, 1, length($1) - 1)) }
     /^  [a-z_.]+:$/ { group = substr($1, 1, length($1) - 1); next }

@@ -73,7 +73,7 @@ static void test_a_new_password_makes_no_second_connection(void **state)
     assert_int_equal(url_parse(redis.url, &url, &err), 0);
     for (int i = 0; i < TRIES; i++) {
         struct seen s = {.loop = loop_new()};
-        struct link_events events = {on_up, on_down, on_event, on_wake, on_denied, &s};
+        struct link_events events = {on_up, on_down, on_event, on_wake, NULL, on_denied, &s};
         struct link *l = link_new(s.loop, &url, "default", 5000, &events);
 
         assert_non_null(l);

@@ -179,12 +179,12 @@ static void test_runs_of_queues(void **state)
     (void)fcall("later_v1_tidy %s 0 2 runs:mail 1 run_us:mail 500", w);
     (void)fcall("later_v1_metrics 0");
     row = at(6, 0, -1);
-    assert_string_equal(row, text("[%lld 4 3000]", (long long)parked));
+    assert_string_equal(row, text("[%lld 4 3000 0]", (long long)parked));
     assert_string_equal(redis("HLEN R:stats"), "2");
     /* A foreign value hides nothing else. */
     (void)redis("SET R:parked:mail x");
     (void)fcall("later_v1_metrics 0");
-    assert_string_equal(at(6, 0, -1), "[ 4 3000]");
+    assert_string_equal(at(6, 0, -1), "[ 4 3000 0]");
 }
 
 /* ---- rights */

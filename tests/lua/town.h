@@ -99,7 +99,7 @@ static const char *const town[] = {
     "subscribe news fresh", "subscribe news.* keyed", ".HSET R:queues keyed lock=l-{key}",
     "v1_declare_topics $w 1767225600000 last 1 3 apart filed old.*", ".HSET R:cursors gone runs=1",
     ".ZADD R:schedule:gone 5 gone", "v1_note stray-key later:x", "v1_tail 60000",
-    ".ZADD foreign 2000000000 member", ".ZADD R:q:web:5 1 j00000000002",
+    ".ZADD foreign 2000000000 member", ".ZADD late 5 member", ".ZADD R:q:web:5 1 j00000000002",
     ".HSET R:errors j00000000001 x",
     /* Leases, and the time in which a grant may be claimed, are over. */
     "+6000"};
@@ -209,6 +209,7 @@ static const struct town_call town_calls[] = {
     {"a", "fenced door $F SET later:{t}:written x"},
     {"", "fenced door $F SET foreign x"}, /* for users with a right to that key */
     {"", "v1_adopt mail foreign '' s 1 '' '' 200"},
+    {"", "v1_collect $w 2 mail foreign '' s - 0 apart late '' ms - 0"},
     /* ---- workers */
     {"wa", "v1_register 0 iw 2 $w 2 host h1 queues mail,new 1 max_payload 5000 2 $P 1 $C 1"},
     {"wa", "v1_register 0 iz 1 0 1 queues mail 0 2 $a 1 $g 1"},

@@ -482,6 +482,38 @@ static void test_combinations(void **state)
     conf_free(must_load("defaults:\n  backoff: { first: 1h, max: 1h }\n", NULL));
 }
 
+static void test_adopt(void **state)
+{
+    static const struct refusal cases[] = {
+        {"queues:\n  a:\n    adopt: x\n", 3, "adopt: settings are expected"},
+        {"queues:\n  a:\n    adopt: { zset: x }\n", 3, "a: adopt.unit is missing"},
+        {"queues:\n  a:\n    adopt: { unit: s }\n", 3, "a: adopt.zset is missing"},
+        {"queues:\n  a:\n    adopt: { bodies: h }\n", 3, "a: adopt.zset is missing"},
+        {"queues:\n  a:\n    adopt: { zset: x, unit: h }\n", 3, "is not one of: none, s, ms"},
+        {"queues:\n  a:\n    adopt:\n      zset: x\n      unit: s\n      bodies: x\n", 6,
+         "a: adopt.bodies: x is the sorted set: name the hash"},
+        {"queues:\n  a:\n    adopt: { zset: \"later:{default}:due:a\", unit: ms }\n", 3,
+         "belongs to this namespace"},
+        {"queues:\n  b:\n    adopt: { zset: x, unit: s }\n  a:\n    adopt: { zset: x, unit: ms }\n",
+         5, "a: adopt.zset: queue b adopts x already"},
+        {"defaults:\n  adopt: { zset: x, unit: s }\n", 2, "\"adopt\""},
+    };
+    CLEANUP_BUF struct buf many = BUF_INIT;
+    struct conf *conf =
+        must_load("queues: { a: { adopt: { zset: z, unit: s, bodies: h } } }", NULL);
+
+    (void)state;
+    assert_string_equal(conf->queues[0].adopt_zset, "z");
+    assert_int_equal(conf->queues[0].adopt_unit, CONF_ADOPT_S);
+    assert_string_equal(conf->queues[0].adopt_bodies, "h");
+    conf_free(conf);
+    must_refuse_all(cases, COUNT(cases));
+    buf_puts(&many, "queues:\n");
+    for (int i = 0; i < 65; i++)
+        buf_printf(&many, "  q%d: { adopt: { zset: z%d, unit: s } }\n", i, i);
+    must_refuse_all(&(struct refusal){buf_str(&many), 66, "a daemon adopts at most 64 queues"}, 1);
+}
+
 static const char gates[] = "queues:\n"
                             "  mail:\n"
                             "    lock: \"user:{key}\"\n"
@@ -1188,6 +1220,7 @@ int main(void)
         cmocka_unit_test(test_secret_unsaid),
         cmocka_unit_test(test_queues),
         cmocka_unit_test(test_combinations),
+        cmocka_unit_test(test_adopt),
         cmocka_unit_test(test_gates),
         cmocka_unit_test(test_limits_refused),
         cmocka_unit_test(test_schedules),

@@ -437,7 +437,7 @@ static void on_end(void *arg, int status)
 static int build(struct lock *l, struct err *err)
 {
     const struct target *t = &l->cli->target;
-    struct link_events link_events = {on_up, on_down, on_subscribed, on_wake, on_denied, l};
+    struct link_events link_events = {on_up, on_down, on_subscribed, on_wake, NULL, on_denied, l};
     struct store_events store_events = {.registered = on_registered,
                                         .beat = on_beat,
                                         .reaped = on_reaped,

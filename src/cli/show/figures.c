@@ -13,7 +13,7 @@ enum { NOW, CURSOR, RUNNING, RECORDS, QUEUES, COUNTERS, MORE };
 
 /* The elements of a queue behind its name, and of MORE. */
 #define OF_QUEUE (FIGURE_CANCELLED + 1)
-enum { MORE_PARKED, MORE_RUNS, MORE_RUN_US };
+enum { MORE_PARKED, MORE_RUNS, MORE_RUN_US, MORE_ADOPTED };
 
 /* Read a negative or huge number as 0: a field that somebody overwrote must not make a histogram's
  * buckets decrease or its sums overflow. */
@@ -49,6 +49,7 @@ static void take_queue(struct figures *f, const struct reply *r, const struct re
     q->value[FIGURE_OLDEST_PARKED] = age_of(reply_at(more, MORE_PARKED), f->now_ms);
     q->value[FIGURE_RUNS] = count_of(reply_at(more, MORE_RUNS));
     q->value[FIGURE_RUN_US] = count_of(reply_at(more, MORE_RUN_US));
+    q->value[FIGURE_ADOPTED] = count_of(reply_at(more, MORE_ADOPTED));
 }
 
 /* Read one page at cursor, and set cursor to the next page. The first page also brings the counters

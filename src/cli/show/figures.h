@@ -23,6 +23,7 @@ enum figure {
     FIGURE_OLDEST_PARKED, /* ms since the first parked job was parked; 0: none is */
     FIGURE_RUNS,          /* runs that have ended, released ones too, since the namespace began */
     FIGURE_RUN_US,        /* how long they took together */
+    FIGURE_ADOPTED,       /* members of a foreign queue that became its jobs */
     FIGURES
 };
 

@@ -131,7 +131,8 @@ static void put_queues(struct metrics *m)
                                            {"kept", FIGURE_KEPT}};
     static const struct series outcomes[] = {
         {"done", FIGURE_DONE}, {"dead", FIGURE_DIED}, {"cancelled", FIGURE_CANCELLED}};
-    static const struct series raw = {NULL, FIGURE_RAW}, paused = {NULL, FIGURE_PAUSED};
+    static const struct series raw = {NULL, FIGURE_RAW}, paused = {NULL, FIGURE_PAUSED},
+                               adopted = {NULL, FIGURE_ADOPTED};
 
     family(
         m, "laterd_jobs", "gauge",
@@ -150,6 +151,9 @@ static void put_queues(struct metrics *m)
     put_series(m, "laterd_queue_paused", NULL, &paused, 1);
     family(m, "laterd_finished_total", "counter", "Jobs that ended, by how.");
     put_series(m, "laterd_finished_total", "outcome", outcomes, 3);
+    family(m, "laterd_adopted_total", "counter",
+           "Members of the delay queue that the queue adopts that became jobs.");
+    put_series(m, "laterd_adopted_total", NULL, &adopted, 1);
     put_runs(m);
 }
 
@@ -175,9 +179,9 @@ static void put_lateness(struct metrics *m)
 /* Write all kinds, so that each has a sample even while it is 0. */
 static void put_attention(struct metrics *m, const struct reply *notes)
 {
-    static const char *const kinds[] = {
-        "stray-key",   "unserved-queue", "no-limit",     "limit-differs",
-        "queue-gates", "bad-schedule",   "zone-differs", NULL};
+    static const char *const kinds[] = {"stray-key",     "unserved-queue", "no-limit",
+                                        "limit-differs", "queue-gates",    "bad-schedule",
+                                        "bad-adoption",  "zone-differs",   NULL};
 
     family(m, "laterd_attention", "gauge",
            "Things that later stats shows under attention, by kind.");

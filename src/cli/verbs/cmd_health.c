@@ -124,6 +124,9 @@ static void judge_note(struct health *h, const char *note)
         health_add(h->causes, "cause", "bad-schedule",
                    "schedule %.180s: its jobs are not added (later schedule add, or the file)",
                    what + 1);
+    } else if (strncmp(note, "bad-adoption:", 13) == 0) {
+        health_add(h->causes, "cause", "bad-adoption",
+                   "queue %.190s: what it adopts stays where it is", what + 1);
     } else if (strncmp(note, "zone-differs:", 13) == 0) {
         health_add(h->warnings, "warning", "zone-differs",
                    "a worker has the time zones of %.20s, others have newer ones: update tzdata "

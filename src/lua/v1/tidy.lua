@@ -160,7 +160,7 @@ end
 -- Remove the counters of a queue.
 function L.drop_counts(R, queue)
   local names = {}
-  for i, what in ipairs({'done:', 'dead:', 'cancelled:', 'runs:', 'run_us:'}) do
+  for i, what in ipairs({'done:', 'dead:', 'cancelled:', 'adopted:', 'runs:', 'run_us:'}) do
     names[i] = what .. queue
   end
   db('HDEL', R .. ':stats', unpack(names))

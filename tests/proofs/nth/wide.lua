@@ -133,38 +133,53 @@ end}
 purge('life', 'later_v1_purge mail dead 100', {'dead1', 'dead2'})
 purge('life', 'later_v1_purge mail done 100', {'kept1', 'kept2'})
 purge('gates', 'later_v1_purge gate parked 100', {'door1', 'door2', 'both', 'log2', 'res', 'granted', 'enough'})
-nth.scenario{name = 'adopt: members of a foreign set', stage = 'life', prepare = function()
-  redis.call('ZADD', 'later:{nth}x', 5, 'a1|', 6, 'a2|')
-end, call = function()
-  return {'later_v1_adopt', 'mail', 'later:{nth}x', '', 'ms', '1', '', '', '100'}
-end, after = function(m)
-  for _, tag in ipairs({'a1', 'a2'}) do
-    local left = redis.call('ZSCORE', 'later:{nth}x', tag .. '|')
-    local is_there = nth.whereabouts(m)[tag]
-    if (left and is_there) or not (left or is_there) then
-      nth.found(left and 'twice' or 'lost', tag .. (left and ' is here and there' or ' is neither here nor there'))
-    end
-    m.fate[tag] = is_there and 'run' or nil
-  end
-  redis.call('DEL', 'later:{nth}x')
-end}
 
-nth.scenario{name = 'adopt: with a hash', stage = 'life', prepare = function()
-  redis.call('ZADD', 'later:{nth}x', 5, 'm1', 6, 'm2')
-  redis.call('HSET', 'later:{nth}y', 'm1', 'a1|', 'm2', 'a2|')
-end, call = function()
-  return {'later_v1_adopt', 'mail', 'later:{nth}x', 'later:{nth}y', 'ms', '1', '', '', '100'}
-end, after = function(m)
-  for i = 1, 2 do
-    local left = redis.call('ZSCORE', 'later:{nth}x', 'm' .. i)
-    local is_there = nth.whereabouts(m)['a' .. i]
-    if (left and is_there) or not (left or is_there) then
-      nth.found(left and 'twice' or 'lost', 'a' .. i .. (left and ' is here and there' or ' is neither here nor there'))
+-- Members of the foreign set of a job each, with these tags: each is in exactly one place.
+local function foreign_after(tags, member_of)
+  return function(m)
+    for i, tag in ipairs(tags) do
+      local left = redis.call('ZSCORE', 'later:{nth}x', member_of(tag, i))
+      local is_there = nth.whereabouts(m)[tag]
+      if (left and is_there) or not (left or is_there) then
+        nth.found(left and 'twice' or 'lost', tag .. (left and ' is here and there' or ' is neither here nor there'))
+      end
+      m.fate[tag] = is_there and 'any' or nil
     end
-    m.fate['a' .. i] = is_there and 'run' or nil
+    redis.call('DEL', 'later:{nth}x', 'later:{nth}y')
   end
-  redis.call('DEL', 'later:{nth}x', 'later:{nth}y')
-end}
+end
+
+local function itself(tag) return tag .. '|' end
+local function numbered(_, i) return 'm' .. i end
+
+local function foreign(name, words, prepare, tags, member_of)
+  nth.scenario{name = name, stage = 'life', prepare = prepare, after = foreign_after(tags, member_of),
+               call = function(m)
+    local out = {}
+    for word in string.gmatch(words, '%S+') do
+      out[#out + 1] = word == '-0' and '' or word == '$W1' and m.name.W1 or
+                      (string.gsub(word, '^{', 'later:{nth}'))
+    end
+    return out
+  end}
+end
+
+local function alone()
+  redis.call('ZADD', 'later:{nth}x', 5, 'a1|', 6, 'a2|', '+inf', 'a3|')
+end
+
+local function with_bodies()
+  redis.call('ZADD', 'later:{nth}x', 5, 'm1', 6, 'm2', '+inf', 'm3')
+  redis.call('HSET', 'later:{nth}y', 'm1', 'a1|', 'm2', 'a2|', 'm3', 'a3|')
+end
+
+foreign('adopt: members of a foreign set', 'later_v1_adopt mail {x -0 ms 1 -0 -0 100', alone, {'a1', 'a2', 'a3'}, itself)
+foreign('adopt: with a hash', 'later_v1_adopt mail {x {y ms 1 -0 -0 100', with_bodies, {'a1', 'a2', 'a3'}, numbered)
+foreign('collect: members of a foreign set', 'later_v1_collect $W1 1 mail {x -0 ms - 0', alone, {'a1', 'a2', 'a3'},
+        itself)
+foreign('collect: with a hash', 'later_v1_collect $W1 1 mail {x {y ms - 0', with_bodies, {'a1', 'a2', 'a3'}, numbered)
+foreign('collect: into a queue that needs a key', 'later_v1_collect $W1 2 keyed {x -0 ms - 0 mail {z -0 s 9 0', alone,
+        {'a1', 'a2', 'a3'}, itself)
 
 -- ---- repairs: none makes anything worse that it does not repair
 

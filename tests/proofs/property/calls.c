@@ -638,7 +638,9 @@ static const struct {
               {3, 3, 1, make_subscribe},
               {1, 1, 0, make_topics},
               {1, 1, 0, make_declare_topics},
-              {5, 5, 2, make_publish}};
+              {5, 5, 2, make_publish},
+              {3, 2, 1, make_foreign},
+              {2, 2, 1, make_collect}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */
@@ -666,7 +668,7 @@ static void (*const BATCHED[])(struct maker *k) = {
     make_batch_cancel, make_purge,      make_tidy,       make_corrupt};
 
 /* The same for schedules, whose last jobs wait, run, fail and end when the next ones are due, and
- * for topics. */
+ * for topics and foreign queues. */
 static void (*const SCHEDULED[])(struct maker *k) = {make_schedule_set,
                                                      make_schedule_set,
                                                      make_schedule_set,
@@ -710,7 +712,14 @@ static void (*const SCHEDULED[])(struct maker *k) = {make_schedule_set,
                                                      make_publish,
                                                      make_publish,
                                                      make_publish,
-                                                     make_publish};
+                                                     make_publish,
+                                                     make_foreign,
+                                                     make_foreign,
+                                                     make_foreign,
+                                                     make_foreign,
+                                                     make_collect,
+                                                     make_collect,
+                                                     make_collect};
 
 static int weight_of(const struct model *m, size_t i)
 {

@@ -104,6 +104,11 @@ void make_topics(struct maker *k); /* or an audit of them */
 void make_declare_topics(struct maker *k);
 void make_publish(struct maker *k);
 
+/* ---- foreign queues (calls_foreign.c) */
+
+void make_foreign(struct maker *k); /* what their producers write */
+void make_collect(struct maker *k);
+
 /* ---- gates (calls_gates.c) */
 
 /* Add gates, a unique key and the options that belong to it, for an add. */

@@ -37,6 +37,8 @@
 #define MODEL_CALENDARS 32
 #define MODEL_TOPICS 8
 #define MODEL_FILE_TOPICS 3
+#define MODEL_FOREIGNS 2
+#define MODEL_MEMBERS 8      /* of a foreign set */
 #define MODEL_TOKEN 48       /* bytes of a token, with that of a queue behind it */
 #define MODEL_REASON 256     /* bytes that are kept of the reason of a death */
 #define MODEL_NONE INT64_MIN /* not given, or no number */
@@ -185,6 +187,18 @@ struct model_file {
     size_t n;
 };
 
+/* A member of a foreign set, and its body in the hash. */
+struct model_member_of {
+    const char *name; /* NULL: this place is free */
+    bool is_there;
+    double score;
+    struct bytes body; /* p NULL: none */
+};
+
+struct model_foreign {
+    struct model_member_of member[MODEL_MEMBERS];
+};
+
 struct model_raw {
     bool is_there;
     int queue;
@@ -201,7 +215,7 @@ struct model_queue {
     bool is_paused;
     int64_t until, since; /* of the pause */
     char who[64], reason[64];
-    int64_t done, dead, cancelled;
+    int64_t done, dead, cancelled, adopted;
     int64_t unserved; /* since when; MODEL_NONE: it is served */
     int64_t max_payload;
     char gates[MODEL_KINDS][MODEL_NAME]; /* gates that its jobs pass; "": none */
@@ -253,6 +267,7 @@ struct model {
     int64_t schedules_changed; /* a clock number; 0: never */
     struct model_topic topic[MODEL_TOPICS];
     struct model_file file[MODEL_QUEUES];
+    struct model_foreign foreign[MODEL_FOREIGNS];
     struct model_job job[MODEL_JOBS];
     size_t jobs;
     struct model_raw raw[MODEL_RAWS];
@@ -611,6 +626,28 @@ struct model_declared {
 void model_declare_topics(struct model *m, int64_t epoch, int64_t read_ms, size_t n,
                           const struct model_declared *all, struct buf *out);
 void topics_render(const struct model *m, struct rows *rows);
+
+/* ---- foreign queues (model_foreign.c) */
+
+bool model_foreign_is_ms(int set);
+/* What Redis answers. */
+int model_foreign_add(struct model *m, int set, double score, const char *member);
+int model_foreign_remove(struct model *m, int set, const char *member);
+int model_foreign_body(struct model *m, const char *member, struct bytes body);
+/* A queue that a worker asks about. */
+struct model_collect {
+    int set, queue;
+    int64_t next_ms; /* MODEL_NONE: not known */
+    int64_t passed;
+};
+void model_collect(struct model *m, int64_t epoch, size_t n, const struct model_collect *item,
+                   struct buf *out);
+void foreign_render(const struct model *m, struct rows *rows);
+/* How often things happened. */
+struct foreign_counts {
+    uint64_t added, buried, waited;
+};
+const struct foreign_counts *foreign_counts(void);
 
 /* What the calls of this process have published. */
 struct topic_counts {

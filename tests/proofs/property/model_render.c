@@ -74,6 +74,8 @@ static void render_stats(const struct model_queue *queue, struct rows *rows)
         rows_number(rows, "stats", "hash", key_of(key, "done:", queue->name), queue->done);
     if (queue->dead > 0)
         rows_number(rows, "stats", "hash", key_of(key, "dead:", queue->name), queue->dead);
+    if (queue->adopted > 0)
+        rows_number(rows, "stats", "hash", key_of(key, "adopted:", queue->name), queue->adopted);
     if (queue->cancelled > 0)
         rows_number(rows, "stats", "hash", key_of(key, "cancelled:", queue->name),
                     queue->cancelled);
@@ -186,6 +188,7 @@ void model_render(struct model *m, struct buf *out)
     batches_render(m, &rows);
     schedules_render(m, &rows);
     topics_render(m, &rows);
+    foreign_render(m, &rows);
     rows_take(&rows, out);
 }
 

@@ -279,6 +279,10 @@ static void print_counts(void)
                  (unsigned long long)topic_counts()->copies,
                  (unsigned long long)topic_counts()->buried,
                  (unsigned long long)topic_counts()->repeated);
+    (void)printf("foreign queues: %llu members became jobs, %llu were buried, %llu waited\n",
+                 (unsigned long long)foreign_counts()->added,
+                 (unsigned long long)foreign_counts()->buried,
+                 (unsigned long long)foreign_counts()->waited);
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
                  (unsigned long long)short_counts()->ends,
@@ -300,6 +304,8 @@ static void assert_counts(void)
     assert_true(s->missed > 0 && s->moved > 0 && s->ended > 0 && s->forgotten > 0);
     assert_true(topic_counts()->copies > 0 && topic_counts()->buried > 0 &&
                 topic_counts()->repeated > 0);
+    assert_true(foreign_counts()->added > 0 && foreign_counts()->buried > 0 &&
+                foreign_counts()->waited > 0);
     for (int i = 0; i < MODEL_CALLBACKS; i++)
         assert_true(b->callbacks[i] > 0);
 }

@@ -1,0 +1,217 @@
+-- later_v1_collect R EPOCH N {QUEUE KEY HASH UNIT NEXT PASSED}*N
+--   -> [now_us, [next, passed, added, buried, why]...]
+--
+-- A worker collects the members of foreign queues (foreign/foreign.lua) that are due: each leaves
+-- its set and its hash in the call that makes it a job of QUEUE. KEY HASH UNIT: as of
+-- later_v1_adopt; with a HASH the member becomes the key of the job. A member without a field waits
+-- for it: its producer may be about to write it. After ten seconds, and at once if it can be no job
+-- for another reason, a member is put among the dead of QUEUE.
+-- next: when to ask again, ms, '-' if nothing waits. An earlier member may come at any time. NEXT:
+-- what the last reply said. passed: how many members that wait for a field were passed over, if
+-- more may be due behind them: ask again at once, with PASSED; else '-'. PASSED: 0 in a new round.
+-- why: '', or what is wrong with this queue: nothing of it is changed, and the note
+-- bad-adoption:QUEUE says so.
+-- At most 64 queues; 128 members and 1 MiB together. Not allow-oom: members wait where they are.
+-- Errors: ELATER_ARGS WORKER QUEUE. Cost: O(log n) a queue, and as later_add for each member.
+
+local QUEUES_MAX, ROWS, BYTES = 64, 128, 1048576
+local FIELD_MS = 10000                -- how long a member waits for its field
+local LEAST_MS, MOST_MS = 10, 1000    -- such a member is looked at again after this
+
+local function bad_args()
+  L.fail('ELATER_ARGS', 'give EPOCH N {QUEUE KEY HASH UNIT NEXT PASSED}*N, up to 64')
+end
+
+local function read_item(args, at)
+  local item = {queue = L.check_queue(args[at]), key = args[at + 1], hash = args[at + 2],
+                unit = args[at + 3], next = L.whole(args[at + 4]), passed = L.whole(args[at + 5])}
+  if item.key == '' or item.unit ~= 's' and item.unit ~= 'ms' or not item.passed or
+     not item.next and args[at + 4] ~= '-' then
+    bad_args()
+  end
+  return item
+end
+
+local function read_items(args)
+  local n, items = L.whole(args[2]), {}
+  if not n or n > QUEUES_MAX or #args ~= 2 + 6 * n then
+    bad_args()
+  end
+  for i = 1, n do
+    items[i] = read_item(args, 6 * i - 3)
+  end
+  return items
+end
+
+-- A time in ms -> the score of it.
+local function score_of(unit, ms)
+  return unit == 's' and string.format('%.3f', ms / 1000) or L.int(ms)
+end
+
+local function check_job(R, item, job, payload)
+  if #payload > L.LEAST_LIMIT then
+    L.check_payload(R, item.queue, payload)
+  end
+  L.check_gates(R, job, item.of_queue)
+end
+
+-- Why the queue cannot take this job; nil: it can.
+local function unfit(R, item, job, payload)
+  local ok, why = L.try(check_job, R, item, job, payload)
+  local text = not ok and type(why) == 'table' and why.elater
+  if not ok and not text then
+    error(why, 0)
+  end
+  return text and string.match(text, '^%S+ (.*)$') or nil
+end
+
+-- The member as the key of its job. -> why it is none
+local function put_key(job, member)
+  if #member < 1 or #member > 256 or string.find(member, '[%z\1-\32\127]') then
+    return 'its member is no key: 1 to 256 bytes without spaces and control characters'
+  end
+  job.K, job.has_options = member, true
+end
+
+-- -> {job, payload, why (it cannot be one), has_field}; or nil, in how many ms to look again: its
+-- field may come
+local function judge(R, item, member, score, now_ms)
+  local due, why = L.foreign_due(score, item.unit, now_ms)
+  local row = {job = {queue = item.queue, priority = 5, due = math.min(due or now_ms, now_ms)},
+               member = member, payload = member}
+  if item.hash ~= '' then
+    local body = db('HGET', item.hash, member)
+    local age = now_ms - row.job.due
+    if not body and due and age < FIELD_MS then
+      return nil, math.min(math.max(age, LEAST_MS), MOST_MS)
+    end
+    row.has_field, row.payload = body and true, body or member
+    why = why or put_key(row.job, member) or
+          not body and 'it has no field in ' .. L.quote(item.hash) .. ', 10 s after its time' or nil
+  end
+  row.why = why or unfit(R, item, row.job, row.payload)
+  return row
+end
+
+-- Judge what was read, into the lists of item. -> how many members were handled
+local function judge_all(R, item, rows, ctx)
+  for i = 1, #rows, 2 do
+    local row, again = judge(R, item, rows[i], rows[i + 1], ctx.now_ms)
+    ctx.bytes = ctx.bytes - #rows[i] - (row and row.has_field and #row.payload or 0)
+    if row then
+      item.rows[#item.rows + 1] = row
+    else
+      item.again, item.passed = math.min(item.again, again), item.passed + 1
+    end
+    if ctx.bytes <= 0 then
+      return (i + 1) / 2
+    end
+  end
+  return #rows / 2
+end
+
+-- Members that are due, behind those that were passed over. -> may there be more?
+local function take_due(R, item, last, ctx)
+  local rows = L.read_set(item.key, item.passed, ctx.rows, ctx.bytes, last)
+  local n = judge_all(R, item, rows, ctx)
+  ctx.rows = ctx.rows - n
+  return ctx.rows <= 0 or ctx.bytes <= 0
+end
+
+-- Members that can never be due.
+local function take_never(R, item, ctx)
+  local n = redis.call('ZCOUNT', item.key, '(' .. score_of(item.unit, L.LATEST), '+inf')
+  if n > 0 then
+    local rows = L.read_set(item.key, redis.call('ZCARD', item.key) - n,
+                            math.min(n, ctx.rows), ctx.bytes)
+    ctx.rows = ctx.rows - judge_all(R, item, rows, ctx)
+  end
+end
+
+-- -> when the first member is due that is not due yet, ms; '-' for none. It may be large, so it is
+-- read only if one may be due before the next that is known.
+local function next_due(item, last, now_ms)
+  if item.next and item.next > now_ms and
+     redis.call('ZCOUNT', item.key, '(' .. last, '(' .. score_of(item.unit, item.next)) == 0 then
+    return item.next
+  end
+  local row = redis.call('ZRANGEBYSCORE', item.key, '(' .. last, '+inf', 'WITHSCORES',
+                         'LIMIT', 0, 1)
+  local due = row[2] and L.foreign_due(row[2], item.unit, now_ms)
+  return due and math.max(due, now_ms + 1) or math.huge
+end
+
+-- Write the rows of an item. -> how many are jobs, how many are dead
+local function write(R, item, now_us)
+  local jobs, payloads, members, fields = {}, {}, {}, {}
+  for i, row in ipairs(item.rows) do
+    members[i] = row.member
+    fields[#fields + 1] = row.has_field and row.member or nil
+    if row.why then
+      L.bury_new(R, row.job, row.payload, row.why, now_us)
+    else
+      jobs[#jobs + 1], payloads[#payloads + 1] = row.job, row.payload
+    end
+  end
+  if jobs[1] then
+    L.write_many(R, item.queue, jobs, payloads, now_us)
+    L.count(R, 'adopted', item.queue, #jobs)
+  end
+  L.remove_foreign(item.key, members, item.hash, fields)
+  return #jobs, #members - #jobs
+end
+
+-- -> its row of the reply
+local function collect(R, item, ctx)
+  if ctx.rows <= 0 or ctx.bytes <= 0 then
+    return {item.next or '-', item.passed, 0, 0, ''}
+  end
+  L.check_foreign(R, item.key, item.hash)
+  item.rows, item.again = {}, math.huge
+  item.of_queue = L.queue_gates(db('HGET', R .. ':queues', item.queue))
+  local last, is_more = score_of(item.unit, ctx.now_ms), false
+  if redis.call('ZCOUNT', item.key, '-inf', last) > item.passed then
+    is_more = take_due(R, item, last, ctx)
+  end
+  take_never(R, item, ctx)
+  local added, buried = 0, 0
+  if item.rows[1] then
+    L.need_removal(item.key, item.hash)
+    added, buried = write(R, item, ctx.now_us)
+  end
+  local due = math.min(next_due(item, last, ctx.now_ms), ctx.now_ms + item.again)
+  return {due < math.huge and due or '-', is_more and item.passed or '-', added, buried, ''}
+end
+
+-- What is wrong with a queue, for people.
+local function explain(e)
+  local text = L.error_text(e)
+  if string.find(text, 'non local key', 1, true) or string.find(text, 'same slot', 1, true) then
+    return 'its keys are in another slot than this namespace: in a Redis Cluster they need its ' ..
+           'hash tag'
+  elseif string.find(text, "can't access at least one of the keys", 1, true) then
+    return "this worker's user has no right to its keys (ACL)"
+  end
+  return (string.gsub(text, '^ELATER.%u+ ', ''))
+end
+
+L.register('later_v1_collect', {}, function(R, args)
+  local items = read_items(args)
+  local status = L.worker(R, args[1])
+  if status ~= 'ok' then
+    L.fail('ELATER_WORKER', 'worker ' .. L.quote(args[1]) .. ' is ' .. status)
+  end
+  local now_us = L.now_us()
+  local ctx = {now_us = now_us, now_ms = L.ms(now_us), rows = ROWS, bytes = BYTES}
+  local out = {now_us}
+  for i, item in ipairs(items) do
+    local ok, row = L.try(collect, R, item, ctx)
+    if not ok then
+      local why = explain(row)
+      L.note(R, string.sub('bad-adoption:' .. item.queue .. ' ' .. why, 1, 200), ctx.now_ms)
+      row = {'-', '-', 0, 0, why}
+    end
+    out[i + 1] = row
+  end
+  return out
+end)
