@@ -1,6 +1,8 @@
 /* Foreign queues: when a member becomes a job, what becomes of one that cannot, and who suffers. */
 #include "fixture.h"
 
+#include "../support/laterd.h"
+
 /* Collect from the set `z` with the hash `h` into mail, with what the last reply said of it. */
 FX_FMT static void collect(const char *fmt, ...)
 {
@@ -246,6 +248,51 @@ static void test_rights_and_memory(void **state)
     assert_string_equal(row(), "- 1 0 ");
 }
 
+static bool is_cluster_ready(void *arg)
+{
+    struct reply *r = test_redis_call(arg, "CLUSTER", "INFO", NULL);
+    bool is_ready = strstr(reply_str(r), "cluster_state:ok") != NULL;
+
+    reply_free(r);
+    return is_ready;
+}
+
+/* The answer of a cluster about a foreign set of one member. */
+static const char *collect_there(struct test_redis *r, const char *epoch, const char *key)
+{
+    struct reply *got;
+    const char *said;
+
+    reply_free(test_redis_call(r, "ZADD", key, "1", "a", NULL));
+    got = test_redis_call(r, "FCALL", "later_v1_collect", "1", ROOT, epoch, "1", "mail", key, "",
+                          "ms", "-", "0", NULL);
+    said = shown(reply_at(got, 1));
+    reply_free(got);
+    return said;
+}
+
+static void test_cluster(void **state)
+{
+    static const char *const args[] = {"--cluster-enabled", "yes", NULL};
+    struct test_redis cluster;
+    struct reply *r;
+    const char *epoch;
+
+    (void)state;
+    test_redis_start(&cluster, args);
+    reply_free(test_redis_call(&cluster, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL));
+    assert_true(test_until(is_cluster_ready, &cluster, 20000));
+    test_redis_load(&cluster);
+    r = test_redis_call(&cluster, "FCALL", "later_v1_register", "1", ROOT, "0", "i", "1", "0", "0",
+                        "0", "0", NULL);
+    epoch = shown(reply_at(r, 1));
+    reply_free(r);
+    assert_starts(collect_there(&cluster, epoch, "z"),
+                  "[- - 0 0 its keys are in another slot than this namespace");
+    assert_string_equal(collect_there(&cluster, epoch, "{t}z"), "[- - 1 0 ]");
+    test_redis_stop(&cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +305,7 @@ int main(void)
         FX_TEST(test_one_alone),
         FX_TEST(test_pages),
         FX_TEST(test_rights_and_memory),
+        FX_TEST(test_cluster),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -92,6 +92,22 @@ static void test_repeated(void **state)
     assert_string_equal(at(1, 2, -1), "added");
 }
 
+/* All or none: no subscriber has a copy. */
+static void test_full(void **state)
+{
+    const char *got, *before;
+
+    (void)state;
+    (void)fcall("later_subscribe a one");
+    (void)fcall("later_subscribe a.* two");
+    before = snapshot();
+    (void)redis("CONFIG SET maxmemory 1");
+    got = fcall("later_publish a x");
+    (void)redis("CONFIG SET maxmemory 0");
+    assert_starts(got, "!OOM ");
+    assert_string_equal(snapshot(), before);
+}
+
 /* A queue that cannot take its copy has it among its dead. */
 static void test_buried(void **state)
 {
@@ -200,9 +216,9 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_names),   FX_TEST(test_who_gets_a_copy), FX_TEST(test_repeated),
-        FX_TEST(test_buried),  FX_TEST(test_limits),          FX_TEST(test_files),
-        FX_TEST(test_by_hand),
+        FX_TEST(test_names), FX_TEST(test_who_gets_a_copy), FX_TEST(test_repeated),
+        FX_TEST(test_full),  FX_TEST(test_buried),          FX_TEST(test_limits),
+        FX_TEST(test_files), FX_TEST(test_by_hand),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
