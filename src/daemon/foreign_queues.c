@@ -197,11 +197,12 @@ static void set_alarm(struct foreign_queues *f)
         loop_alarm_set(f->alarm, server_clock_at(&f->clock, first_ms));
 }
 
-/* Ask, or set the alarm for the next time. */
+/* Ask, or set the alarm for the next time. Without a link a beat goes on. */
 static void go_on(struct foreign_queues *f)
 {
     loop_alarm_set(f->alarm, MONO_NEVER);
-    if (f->ncalled > 0 || f->is_stopped || f->epoch[0] == '\0' || f->clock.heard.us == 0)
+    if (f->ncalled > 0 || !link_is_up(f->link) || f->is_stopped || f->epoch[0] == '\0' ||
+        f->clock.heard.us == 0)
         return;
     ask(f);
     if (f->ncalled == 0)

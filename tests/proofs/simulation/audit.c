@@ -9,6 +9,7 @@
 #include "chain.h"
 #include "ledger.h"
 #include "plan.h"
+#include "foreign.h"
 #include "schedule.h"
 #include "server.h"
 
@@ -353,6 +354,7 @@ void audit(void)
     check_jobs(&v);
     batch_check();
     schedule_check();
+    foreign_check();
     check_raws(&v);
     for (unsigned q = 0; q < PLAN_QUEUES; q++)
         check_queue(&v, q);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "batch.h"
+#include "foreign.h"
 #include "schedule.h"
 
 void chain_option(struct chain *c, const char *name, const char *value)
@@ -85,6 +86,18 @@ static void check_record(const struct entry *parent, const char *record, bool is
                     then, parent->chain.on_dead, record);
 }
 
+/* A job that no other one caused. */
+static struct entry *meet_first(const char *id, const char *record)
+{
+    char text[8];
+    struct entry *e;
+
+    if (chain_field(record, 'S', text, sizeof(text)))
+        return schedule_meet(id, record);
+    e = foreign_meet(id, record);
+    return e != NULL ? e : batch_meet(id, record);
+}
+
 struct entry *chain_meet(const char *id, const char *record)
 {
     char parent_id[JOB_ID_LEN + 1], queue[JOB_QUEUE_MAX + 1], reason[8];
@@ -93,8 +106,7 @@ struct entry *chain_meet(const char *id, const char *record)
     size_t at;
 
     if (!chain_field(record, 'p', parent_id, sizeof(parent_id)))
-        return chain_field(record, 'S', reason, sizeof(reason)) ? schedule_meet(id, record)
-                                                                : batch_meet(id, record);
+        return meet_first(id, record);
     parent = ledger_find(parent_id);
     if (parent == NULL) {
         world_break("I11-chain", "%s was caused by %s, which nobody added", id, parent_id);

@@ -10,6 +10,8 @@
 #include "batch.h"
 #include "chain.h"
 #include "plan.h"
+#include "audit.h"
+#include "foreign.h"
 #include "schedule.h"
 #include "run/guard/guard.h"
 
@@ -824,6 +826,8 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
         on_reap(a, r);
     } else if (strcmp(f, "later_v1_fire") == 0) {
         schedule_fired(a, r);
+    } else if (strcmp(f, "later_v1_collect") == 0) {
+        audit_meet();
     } else if (strcmp(f, "later_v1_leave") == 0) {
         on_leave(a, r);
     } else if (strcmp(f, "later_add") == 0) {
@@ -919,6 +923,7 @@ void ledger_save(void)
     copy_model(&saved, &now);
     batch_save();
     schedule_save();
+    foreign_save();
 }
 
 void ledger_lose(void)
@@ -938,6 +943,7 @@ void ledger_lose(void)
         now.jobs[i].is_rolled_back = true;
     batch_lose();
     schedule_lose();
+    foreign_lose();
     nlosses++;
     lost_at_us = world.now_us;
     free(was.jobs);

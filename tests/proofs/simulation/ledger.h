@@ -12,6 +12,7 @@
  *       batch.h)
  *   schedule-… each occurrence of a schedule is added once, or counted as skipped or missed
  *       (schedule.h)
+ *   foreign-once  each member of a foreign queue is in its set, or became one job (foreign.h)
  *   LockToken   the fences of a lock rise            I10 nothing is left behind
  *   GcraWindow  no more starts in any time than burst + rate * time
  *   early       no start before its time by Redis' clock
@@ -61,6 +62,7 @@ struct entry {
     int batch; /* 0: none */
     bool is_child, has_died;
     int schedule; /* its number, from 1; 0: none */
+    int member;   /* of the foreign queue, from 1; 0: none */
     int64_t occurrence_ms;
 };
 

@@ -1,6 +1,6 @@
 /*
  * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--workers N] [--verbose]
- *           [--without fence|link|gate|rate|cursor|guard]
+ *           [--without fence|link|gate|rate|cursor|take|guard]
  *
  * Deterministic simulation of the shipped scheduler on a real redis-server. README.md in this
  * folder says what is real and what is not. Exit status: 0 if no property broke, else 1.
@@ -14,6 +14,7 @@
 #include "audit.h"
 #include "batch.h"
 #include "chain.h"
+#include "foreign.h"
 #include "ledger.h"
 #include "net.h"
 #include "plan.h"
@@ -83,7 +84,7 @@ static bool is_drained(void *arg)
             chain_owes(ledger_at(i)))
             return false;
     }
-    return !batch_is_any_open();
+    return !batch_is_any_open() && !foreign_is_left();
 }
 
 static bool all_left(void *arg)
@@ -187,6 +188,7 @@ static void run_seed(uint64_t seed, const struct options *o, struct totals *t)
     ledger_begin();
     batch_begin(&plan);
     schedule_begin(&plan);
+    foreign_begin(&plan);
     net_begin(&plan);
     virtual_pool_begin(&plan);
     workers_begin(&plan);
@@ -260,7 +262,7 @@ static void usage(void)
 {
     (void)fprintf(stderr,
                   "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
-                  "[--without fence|link|gate|rate|cursor|guard] [--workers N] [--verbose]\n");
+                  "[--without fence|link|gate|rate|cursor|take|guard] [--workers N] [--verbose]\n");
     exit(64);
 }
 
@@ -289,7 +291,8 @@ static void read_option(struct options *o, const char *name, const char *value)
     else if (strcmp(name, "--without") == 0 &&
              (strcmp(value, "fence") == 0 || strcmp(value, "link") == 0 ||
               strcmp(value, "gate") == 0 || strcmp(value, "rate") == 0 ||
-              strcmp(value, "cursor") == 0 || strcmp(value, "guard") == 0))
+              strcmp(value, "cursor") == 0 || strcmp(value, "take") == 0 ||
+              strcmp(value, "guard") == 0))
         o->without = value;
     else if (strcmp(name, "--workers") == 0)
         o->workers = (unsigned)atoi(value);

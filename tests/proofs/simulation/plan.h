@@ -19,6 +19,7 @@
 #define PLAN_RATE_BURST 2
 /* Each has a lock of its own behind those: PLAN_LOCKS + 1 and on. */
 #define PLAN_SCHEDULES 4
+#define PLAN_MEMBERS 40 /* of a foreign queue */
 
 struct plan {
     unsigned workers, places, jobs, queues;
@@ -39,6 +40,7 @@ struct plan {
     unsigned chains;    /* adds in a thousand that name what follows */
     unsigned batches;   /* how many */
     unsigned schedules; /* how many */
+    unsigned members;   /* how many of a foreign queue */
     unsigned children;  /* handlers in a thousand that add jobs */
     unsigned operators; /* actions of people: cancel, retry, pause … */
     unsigned quick;     /* handlers in a thousand that end at once, so that jobs are prefetched */

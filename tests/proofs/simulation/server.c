@@ -340,6 +340,8 @@ static const struct {
      "      L.touch(book, id)\n"},
     /* Two workers fire the same occurrence. */
     {"cursor", "or item.next ~= known then", "then"},
+    /* A member stays where it is. */
+    {"take", "  L.remove_foreign(item.key, members, item.hash, fields)\n", ""},
     {"cursor", "c.last and c.revision == s.revision and at <= c.last", "false"},
 };
 

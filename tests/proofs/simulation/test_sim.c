@@ -143,6 +143,12 @@ static void test_sim_finds_occurrences_that_are_added_twice(void **state)
     finds("cursor", "schedule-once", "1..2000");
 }
 
+static void test_sim_finds_members_that_are_adopted_twice(void **state)
+{
+    (void)state;
+    finds("take", "foreign-once", "1..2000");
+}
+
 static void test_sim_finds_a_missing_guard(void **state)
 {
     (void)state;
@@ -160,6 +166,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sim_finds_starts_that_are_not_counted, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_occurrences_that_are_added_twice, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_members_that_are_adopted_twice, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_guard, setup, teardown),
     };

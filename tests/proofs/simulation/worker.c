@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "foreign.h"
 #include "ledger.h"
 #include "virtual_guard.h"
 #include "virtual_link.h"
@@ -178,6 +179,7 @@ static void tear_down(struct worker *w)
     d->guard = NULL;
     runner_free(d->runner);
     schedules_free(d->schedules);
+    foreign_queues_free(d->foreign_queues);
     sched_free(d->sched);
     link_free(d->link);
     remains_free(d->remains);
@@ -187,6 +189,7 @@ static void tear_down(struct worker *w)
         d->state_folder->is_taken = false;
     d->runner = NULL;
     d->schedules = NULL;
+    d->foreign_queues = NULL;
     d->sched = NULL;
     d->link = NULL;
     d->remains = NULL;
@@ -286,11 +289,12 @@ static void serve(struct worker *w, unsigned queues)
         (void)snprintf(q->name, sizeof(q->name), "%s", plan_queue(i));
         q->argv = argv;
         q->env = no_env;
-        q->conf = &conf->defaults;
+        q->conf = plan->members > 0 && i == 0 ? foreign_conf(&conf->defaults) : &conf->defaults;
         specs[n++] = (struct queue_spec){q->name, plan->places, i + 1, conf->defaults.max_payload};
     }
     w->served = (struct served_queues){.at = w->served_at, .n = n};
     runner_set(w->d.runner, conf, &w->served);
+    foreign_queues_set(w->d.foreign_queues, &w->served);
     sched_set_queues(w->d.sched, mono_now(), specs, n);
 }
 
@@ -315,6 +319,8 @@ static void build(struct worker *w)
     /* Not by default: a run without schedules goes as it did before there were any. */
     if (plan->schedules > 0)
         d->schedules = schedules_new(d->loop, d->link, d->store, "default", conf->redis_timeout);
+    if (plan->members > 0)
+        d->foreign_queues = foreign_queues_new(d->loop, d->link, "default", conf->redis_timeout);
     d->runner = runner_new(d->loop, plan->places, "default", d->state_folder, &runner_events, &err);
     d->guard = virtual_guard_new(w);
     runner_set_guard(d->runner, d->guard);
@@ -380,6 +386,7 @@ static void on_term(void *arg)
     struct worker *w = arg;
 
     schedules_stop(w->d.schedules);
+    foreign_queues_stop(w->d.foreign_queues);
     sched_stop(w->d.sched, mono_now());
 }
 
