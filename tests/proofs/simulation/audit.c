@@ -136,7 +136,9 @@ static void check_state(const struct view *v, struct entry *e)
         }
     }
     sets += epoch >= 0;
-    if (e->where == WAITING && e->may_expire && e->start == 0 && found == DEAD_SET)
+    /* It expired, before its batch was cancelled or without that. */
+    if ((e->where == WAITING || e->where == CANCELLED) && e->may_expire && e->start == 0 &&
+        found == DEAD_SET)
         ledger_die(e);
     if (sets != (record != NULL ? 1 : 0)) {
         world_break("I1-set", "%s is %s, in %u sets, %s record", e->id, where_name(e->where), sets,
