@@ -150,20 +150,25 @@ static int status_of(const struct outcome *o)
     return o->code >= 1 && o->code <= 255 ? (int)o->code : 1;
 }
 
-static void show_json(const struct await *w)
+static void show_json(const char *id, const struct outcome *o)
 {
     json_t *line = json_object();
 
-    json_put_text(line, "id", w->id, strlen(w->id));
-    outcome_to_json(&w->outcome, line);
+    json_put_text(line, "id", id, strlen(id));
+    outcome_to_json(o, line);
     json_print(line);
 }
 
-static void show(const struct await *w)
+/* Print the output; arg: the id. */
+static void show_output(void *arg, const struct cli *cli, const struct outcome *o)
 {
+    const char *id = arg;
     CLEANUP_BUF struct buf line = BUF_INIT;
-    const struct outcome *o = &w->outcome;
 
+    if (cli->json) {
+        show_json(id, o);
+        return;
+    }
     if (out_is_tty())
         out_lines(o->output, o->output_len);
     else
@@ -171,7 +176,7 @@ static void show(const struct await *w)
     if (strcmp(o->state, "done") == 0)
         return;
     (void)fflush(stdout);
-    text_escape(&line, w->id, strlen(w->id));
+    text_escape(&line, id, strlen(id));
     buf_puts(&line, " is ");
     text_escape(&line, o->state, strlen(o->state));
     buf_puts(&line, o->reason_len > 0 ? ": " : "");
@@ -179,21 +184,26 @@ static void show(const struct await *w)
     (void)fprintf(stderr, "later: job %s\n", buf_str(&line));
 }
 
-int await_job(struct cli *cli, const char *job, int64_t timeout_ms, struct err *err)
+/* arg NULL: the id, which is known only here. */
+int await_with(struct cli *cli, const char *job, struct mono deadline, await_show_f *show,
+               void *arg, struct err *err)
 {
-    struct await w = {.cli = cli, .deadline = MONO_NEVER};
+    struct await w = {.cli = cli, .deadline = deadline};
     int status = -1;
 
-    if (timeout_ms != AWAIT_FOREVER)
-        w.deadline = mono_add_ms(mono_now(), timeout_ms);
     if (find_id(&w, job, err) == 0 && wait_for_end(&w, err) == 0) {
         status = status_of(&w.outcome);
-        if (cli->json)
-            show_json(&w);
-        else
-            show(&w);
+        show(arg != NULL ? arg : (void *)(uintptr_t)w.id, cli, &w.outcome);
     }
     reply_free(w.reply);
     client_close(w.events);
     return status;
+}
+
+int await_job(struct cli *cli, const char *job, int64_t timeout_ms, struct err *err)
+{
+    struct mono deadline =
+        timeout_ms == AWAIT_FOREVER ? MONO_NEVER : mono_add_ms(mono_now(), timeout_ms);
+
+    return await_with(cli, job, deadline, show_output, NULL, err);
 }

@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/show/outcome.h"
 
 #define AWAIT_FOREVER (-1)
 
@@ -18,5 +20,10 @@
  * such job, or its outcome was not kept), or as cli_fcall.
  */
 int await_job(struct cli *cli, const char *job, int64_t timeout_ms, struct err *err);
+
+typedef void await_show_f(void *arg, const struct cli *cli, const struct outcome *outcome);
+/* The same until a deadline, which may be MONO_NEVER; show prints what is to be told. */
+int await_with(struct cli *cli, const char *job, struct mono deadline, await_show_f *show,
+               void *arg, struct err *err);
 
 #endif

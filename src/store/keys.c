@@ -60,7 +60,8 @@ static const struct key_rule more[] = {
     {"rate:granted:", "set"},  {"granted:", "zset"},
     {"aside:", "set"},         {"uniq:", "string"},
     {"members:", "zset"},      {"batch:", "zset"},
-    {"cal:", "string"},
+    {"cal:", "string"},        {"pin:", "zset"},
+    {"pins:", "set"},
 };
 
 const char *keys_type(const char *rest, size_t n)
@@ -117,6 +118,10 @@ const char *keys_queue_of_set(const char *rest, size_t n, size_t *ret_len)
         rest[n - 1] <= '9') {
         queue = rest + 2;
         *ret_len = n - 4;
+    }
+    if (n > 4 && memcmp(rest, "pin:", 4) == 0 && memchr(rest + 4, ':', n - 4) != NULL) {
+        queue = rest + 4;
+        *ret_len = (size_t)((const char *)memchr(queue, ':', n - 4) - queue);
     }
     for (size_t i = 0; queue == NULL && i < sizeof(sets) / sizeof(sets[0]); i++) {
         size_t len = strlen(sets[i]);

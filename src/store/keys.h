@@ -20,8 +20,8 @@ bool keys_is_ours(const char *ns, const char *key, size_t n);
 const char *keys_type(const char *rest, size_t n);
 
 /*
- * If rest names a queue's set of ids (q:<queue>:<p>, or solo: dead: done: parked: and the queue):
- * the queue's name, within rest, and its length in *ret_len. Else NULL.
+ * If rest names a queue's set of ids (q:<queue>:<p>, pin:<queue>:<target>, or solo: dead: done:
+ * parked: and the queue): the queue's name, within rest, and its length in *ret_len. Else NULL.
  */
 const char *keys_queue_of_set(const char *rest, size_t n, size_t *ret_len);
 

@@ -50,6 +50,7 @@ static const struct field {
     {'O', "occurrence_ms", "occurrence", NUMBER},
     {'Y', "day", "day", NUMBER},
     {'P', "topic", "topic", TEXT},
+    {'W', "pinned", "pinned", TEXT},
     {'\0', "unique_mode", "unique_mode", TEXT},
     {'\0', "token", "token", TEXT},
 };
@@ -300,7 +301,8 @@ static int read_name(struct reading *r, const char *name, const json_t *value, s
             return 0;
         r->options++;
         r->has_token = r->has_token || strcmp(of, "token") == 0;
-        r->is_alone = r->is_alone || r->has_token || strcmp(of, "unique") == 0;
+        r->is_alone =
+            r->is_alone || r->has_token || strcmp(of, "unique") == 0 || strcmp(of, "pinned") == 0;
         return add_option(r->words, &fields[i], value, is_base64, err);
     }
     for (size_t i = 0; told[i] != NULL; i++) {

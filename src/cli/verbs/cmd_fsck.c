@@ -221,8 +221,8 @@ static int take_key(struct fsck *f, const char *key, size_t n, struct err *err)
         names_add(&f->sets, rest, n);
         names_add(&f->queues, queue, len);
     } else if (strncmp(rest, "q:", 2) == 0 || strncmp(rest, "solo:", 5) == 0 ||
-               strncmp(rest, "dead:", 5) == 0 || strncmp(rest, "done:", 5) == 0 ||
-               strlen(rest) != n) {
+               strncmp(rest, "pin:", 4) == 0 || strncmp(rest, "dead:", 5) == 0 ||
+               strncmp(rest, "done:", 5) == 0 || strlen(rest) != n) {
         tell_stray(f, key, n + root);
         return 0;
     }

@@ -111,7 +111,24 @@ local function claim_granted(R, queue, room, max_payload, ctx)
   return head, ''
 end
 
--- What is claimed from a queue, in this order.
+-- Claim what is pinned to this worker. -> head, mark
+local function claim_pinned(R, queue, room, max_payload, ctx)
+  if not L.has_mark(ctx, queue, 'p') then
+    return math.huge, ''
+  end
+  local b, head = L.gather_pinned(R, queue, room, ctx)
+  if b.n > 0 then
+    head = take(R, b, max_payload, head, ctx.claimed + room, ctx)
+  end
+  return head, L.pinned_mark(R, queue, ctx)
+end
+
+-- How many jobs of the queue may be claimed still, of `most` in all.
+local function room_left(most, ctx)
+  return ctx.bytes > 0 and not ctx.solo and most - ctx.claimed or 0
+end
+
+-- What is claimed from a queue behind pinned jobs, in this order.
 local WAYS = {claim_solo, claim_granted, claim_due}
 
 -- Claim from one queue. -> its head for the reply
@@ -124,13 +141,15 @@ local function claim_queue(R, queue, room, max_payload, ctx)
     db('HDEL', R .. ':paused', queue)
   end
   local most = ctx.claimed + math.min(room, ctx.max - ctx.claimed)
-  local head, marks = math.huge, ''
+  -- The head of pinned jobs is no matter of other workers.
+  local pinned_head, marks = claim_pinned(R, queue, room_left(most, ctx), max_payload, ctx)
+  local head = math.huge
   for i = 1, #WAYS do
-    local left = ctx.bytes > 0 and not ctx.solo and most - ctx.claimed or 0
-    local its_head, its_marks = WAYS[i](R, queue, left, max_payload, ctx)
+    local its_head, its_marks = WAYS[i](R, queue, room_left(most, ctx), max_payload, ctx)
     head, marks = math.min(head, its_head), its_marks .. marks
   end
   remember(R, queue, marks .. (L.has_mark(ctx, queue, 'a') and 'a' or ''), head)
+  head = math.min(head, pinned_head)
   return head == math.huge and -1 or head
 end
 

@@ -7,7 +7,7 @@
 -- of, a list of {text before the key, text behind it (nil: the gate has no key in
 -- it)}; nil until somebody asks, false where it takes more than that to know them.
 
-local OWN = ' ([KTufpmBOY])=%S+' -- options whose value is the job's own
+local OWN = ' ([KTufpmBOYW])=%S+' -- options whose value is the job's own
 
 -- -> the class of a record, nil where it has no header; the header
 function L.class_of(ctx, record)

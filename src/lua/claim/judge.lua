@@ -54,7 +54,7 @@ local function judge_row(R, b, i, max_payload, ctx)
     why = bad_job(R, b, i, job, max_payload, ctx)
     b.jobs[i] = job
   end
-  if not why and not b.is_granted then
+  if not why and not b.is_granted and not b.is_pinned then
     b.gates[i], why = L.wanted_gates(job, b.headers[i], ctx.gates[b.queue])
   end
   b.whys[i] = why

@@ -9,6 +9,7 @@
 --   raws     a raw member's bytes, scores: its score, whys: why it cannot be a job, by number
 --   is_new   false: the call has changed something that these jobs may have, so they are read and
 --            written one by one
+--   is_pinned  they pass no gates (broadcast/pinned.lua)
 --   has_caused  the death of one of them has added a job to this very queue
 -- judge.lua adds records, tries, jobs, gates and whys; start.lua writes.
 
@@ -92,7 +93,7 @@ end
 
 -- Append up to `room` ids of a set that are due by until_ms. -> when the first one that stays is
 -- due (math.huge for none), how many there were at all
-local function take_ids(key, room, b, until_ms)
+function L.take_ids(key, room, b, until_ms)
   local cut = L.cut_of(key)
   if cut then
     return take_first(key, cut, room, b, until_ms)
@@ -196,10 +197,10 @@ end
 local function take_fives(R, b, room, ctx, until_ms)
   local key = R .. ':q:' .. b.queue .. ':5'
   if db('EXISTS', R .. ':due:' .. b.queue) == 0 then
-    return (take_ids(key, room, b, until_ms))
+    return (L.take_ids(key, room, b, until_ms))
   end
   local ids, raws = L.new_slice(b.queue), L.new_slice(b.queue)
-  local head = take_ids(key, room, ids, ctx.now_ms)
+  local head = L.take_ids(key, room, ids, ctx.now_ms)
   head = math.min(head, take_raw(R, raws, room, ctx))
   return merge(b, ids, raws, room, head, ctx.now_ms)
 end
@@ -219,7 +220,7 @@ function L.gather(R, queue, room, ctx)
       head = math.min(head, take_fives(R, b, room - b.n, ctx, until_ms))
     elseif string.find(marks, digit, 1, true) then
       local key = R .. ':q:' .. queue .. ':' .. digit
-      local its_head, rows = take_ids(key, room - b.n, b, ctx.now_ms)
+      local its_head, rows = L.take_ids(key, room - b.n, b, ctx.now_ms)
       head = math.min(head, its_head)
       kept = rows > 0 and kept .. digit or kept
     end

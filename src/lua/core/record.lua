@@ -8,10 +8,11 @@
 -- n, d, p, m, c: what its end causes, and what caused it (chain.lua); b, B: the batch that it is a
 -- member of, and the one whose callback it is (batch/members.lua); S, O: the schedule that added
 -- it, and the occurrence, ms (schedule/schedule.lua); Y: the day of it (schedule/calendar.lua); P:
--- the topic under which it was published (topic/topic.lua).
+-- the topic under which it was published (topic/topic.lua); W: the worker or host that it is pinned
+-- to (broadcast/pinned.lua).
 -- Names are short because a million of them wait in memory.
 local NAMES = {'a', 't', 'x', 'k', 'K', 'T', 'l', 's', 'r', 'u', 'f', 'o', 'n', 'd', 'p', 'm',
-               'b', 'B', 'S', 'O', 'Y', 'P'}
+               'b', 'B', 'S', 'O', 'Y', 'P', 'W'}
 
 -- -> the header of a job, with its LF.
 function L.header(job)
@@ -127,10 +128,12 @@ function L.keep_failure(R, id, now_ms, epoch, code, text)
                    L.one_line(string.sub(text, 1, FAILURE_BYTES)))
 end
 
--- The set that a waiting job is in; the suspects of a queue have their own. -> its key; the mark
--- that tells of it, false for priority 5, which needs none
+-- The set that a waiting job is in; pinned jobs and the suspects of a queue have their own. -> its
+-- key; the mark that tells of it, false for priority 5, which needs none
 function L.waiting_key(R, job, tries)
-  if tries.crashes >= L.SOLO_CRASHES then
+  if job.W then
+    return L.pin_key(R, job.queue, job.W), 'p'
+  elseif tries.crashes >= L.SOLO_CRASHES then
     return R .. ':solo:' .. job.queue, 's'
   end
   local priority = L.int(job.priority)
@@ -138,7 +141,8 @@ function L.waiting_key(R, job, tries)
 end
 
 -- Add a mark to a queue. R:prio has its marks as a string: digits (priorities beside 5, which is
--- always read), 's' (suspects), 'g' (granted jobs) and 'a' (gates where it stands aside).
+-- always read), 's' (suspects), 'p' (pinned jobs), 'g' (granted jobs) and 'a' (gates where it
+-- stands aside).
 function L.mark_set(R, queue, mark)
   local marks = db('HGET', R .. ':prio', queue) or ''
   if not string.find(marks, mark, 1, true) then
@@ -178,7 +182,12 @@ end
 function L.enqueue(R, id, job, tries, due, is_new)
   local key, mark = L.waiting_key(R, job, tries)
   db('ZADD', key, due, id)
-  L.lower_head(R, job.queue, due, is_new)
+  if job.W then
+    db('SADD', R .. ':pins:' .. job.queue, job.W)
+    L.wake(R, job.queue)
+  else
+    L.lower_head(R, job.queue, due, is_new)
+  end
   if mark then
     L.mark_set(R, job.queue, mark)
   end

@@ -16,6 +16,15 @@ function L.sets_of(R, queue, state)
   elseif state ~= 'due' then
     return nil
   end
+  local sets = L.head_sets(R, queue)
+  for _, target in ipairs(L.pin_targets(R, queue)) do
+    sets[#sets + 1] = {key = L.pin_key(R, queue, target)}
+  end
+  return sets
+end
+
+-- The same for the waiting jobs of which R:heads tells.
+function L.head_sets(R, queue)
   local sets = {}
   for i, name in ipairs(WAITING) do
     local key = name == 's' and ':solo:' .. queue or name == 'raw' and ':due:' .. queue or

@@ -232,8 +232,9 @@ local function put_new(R, job, payload, now_us)
   return id
 end
 
--- Add a job with a token, a unique key or a priority other than 5: through the draft.
-local function add_with_options(R, job, payload, now_us)
+-- Add a job whose payload and gates are checked, or which passes none, through the draft. -> [id,
+-- status, due_ms]
+function L.add_ungated(R, job, payload, now_us)
   local reply, print = L.repeated(R, job, payload)
   if reply then
     return reply
@@ -259,13 +260,15 @@ function L.add_in_draft(R, job, payload, now_us)
   if #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)
   end
-  L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', job.queue)))
-  return add_with_options(R, job, payload, now_us)
+  if not job.W then
+    L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', job.queue)))
+  end
+  return L.add_ungated(R, job, payload, now_us)
 end
 
 -- The same, for a call that does nothing else.
 function L.add_one(R, job, payload, now_us)
-  if job.token or job.u or job.priority ~= 5 then
+  if job.token or job.u or job.W or job.priority ~= 5 then
     return L.add_in_draft(R, job, payload, now_us)
   elseif #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)

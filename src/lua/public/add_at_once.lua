@@ -59,7 +59,7 @@ local function take_back(R, id, job, clock)
     redis.pcall('SREM', R .. ':names', job.queue)
   end
   if job.has_head then
-    local ok, n = pcall(L.count_in, L.sets_of(R, job.queue, 'due'))
+    local ok, n = pcall(L.count_in, L.head_sets(R, job.queue))
     if ok and n == 0 then
       redis.pcall('ZREM', R .. ':heads', job.queue)
     end

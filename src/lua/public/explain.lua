@@ -364,6 +364,28 @@ local function by_pause(e)
   return 'pause', reason and text .. ' (' .. L.one_line(reason) .. ')' or text
 end
 
+-- The job may run only in one worker, or on one host. -> waits_for, text; nil: it is not pinned
+local function by_pin(e, due_ms)
+  local kind, name = string.match(e.job.W or '', '^([wh])(.+)$')
+  if not kind then
+    return nil
+  end
+  for _, peer in ipairs(L.peers(e.R, {'host', 'pid', 'queues'})) do
+    local is_it = kind == 'w' and peer.epoch == name or kind == 'h' and peer.row[1] == name
+    if is_it and peer.counter ~= 'dead' and
+       string.find(',' .. (peer.row[3] or '') .. ',', ',' .. e.queue .. ',', 1, true) then
+      L.tell(e, 'workers', {peer.epoch, peer.row[1] or '', peer.row[2] or '', '', 0, 0})
+      return 'room', 'it was broadcast to ' .. L.where(peer.row[1], peer.row[2]) ..
+             ' and is due for ' .. L.since(e, due_ms) .. ': that worker has no room, or has not ' ..
+             'looked yet'
+    end
+  end
+  return 'worker', kind == 'w' and 'it was broadcast to worker ' .. name ..
+         ', which is gone: it is about to be cancelled' or
+         'it was broadcast to host ' .. name .. ', where no worker serves queue ' .. e.queue ..
+         ' now'
+end
+
 -- What keeps the job from a start whatever workers do: it will be buried, or its queue is paused.
 local function stopped(e, due_ms)
   local why = doom(e, due_ms)
@@ -385,6 +407,10 @@ local function of_waiting(e)
             ' ago' .. how(code, text) or '')
   end
   local waits_for, text = stopped(e, due_ms)
+  if waits_for then
+    return waits_for, text
+  end
+  waits_for, text = by_pin(e, due_ms)
   if waits_for then
     return waits_for, text
   end

@@ -10,8 +10,9 @@
 
 local BYTES_MAX = 16777216
 
-local ALLOWED = {['in'] = true, at = true, priority = true, key = true, attempts = true,
-                 timeout = true, expire = true, keep = true, trace = true, token = true}
+-- The options of a job that is added more than once, for other queues or workers.
+L.COPY_OPTIONS = {['in'] = true, at = true, priority = true, key = true, attempts = true,
+                  timeout = true, expire = true, keep = true, trace = true, token = true}
 
 -- What a queue may refuse without failing the publisher.
 local OF_QUEUE = {ELATER_SIZE = true, ELATER_KEY = true, ELATER_GATE = true}
@@ -22,7 +23,7 @@ local function read_job(args, now_ms)
     L.fail('ELATER_ARGS', 'give TOPIC [name value]... PAYLOAD')
   end
   for i = 2, n - 1, 2 do
-    if not ALLOWED[string.lower(args[i])] then
+    if not L.COPY_OPTIONS[string.lower(args[i])] then
       L.fail('ELATER_OPTION', 'option ' .. L.quote(args[i]) .. ' does not go with a topic (in ' ..
              'at priority key attempts timeout expire keep trace token do)')
     end
@@ -31,14 +32,15 @@ local function read_job(args, now_ms)
   return job
 end
 
--- -> a job for this queue. Its token is none that an add could have, which has no spaces.
-local function copy_for(job, topic, queue)
+-- -> a copy of the job, for this queue. Its token, if it has one, is that of this receiver: none
+-- that an add could have, which has no spaces.
+function L.copy_job(job, queue, receiver)
   local copy = {}
   for name, value in pairs(job) do
     copy[name] = value
   end
-  copy.queue, copy.P, copy.has_options = queue, topic, true
-  copy.token = job.token and job.token .. ' ' .. queue
+  copy.queue, copy.has_options = queue, true
+  copy.token = job.token and job.token .. ' ' .. receiver
   return copy
 end
 
@@ -71,7 +73,9 @@ L.register('later_publish', {}, function(R, args)
   end
   local out = {#queues}
   for i, queue in ipairs(queues) do
-    out[i + 1] = deliver(R, copy_for(job, topic, queue), payload, now_us)
+    local copy = L.copy_job(job, queue, queue)
+    copy.P = topic
+    out[i + 1] = deliver(R, copy, payload, now_us)
   end
   return out
 end)

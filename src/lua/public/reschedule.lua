@@ -21,8 +21,7 @@ function L.move(R, id, due)
     L.hand_on(book)
     return {id, 'moved', due}
   end
-  db('ZADD', L.waiting_key(R, job, tries), due, id)
-  L.lower_head(R, job.queue, due)
+  L.enqueue(R, id, job, tries, due)
   return {id, 'moved', due}
 end
 

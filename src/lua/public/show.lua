@@ -4,7 +4,8 @@
 -- key timeout_ms expire_ms keep_ms trace lock sem rate unique unique_until_ms then (the queues
 -- that follow, with commas between them) on_dead parent reason (why the parent died) batch caused
 -- (of a kept or dead job: the ids of the jobs that it caused, with commas between them, the last
--- 100 at least) schedule occurrence_ms (that added it, and for which time) callback_of (a batch)
+-- 100 at least) schedule occurrence_ms (that added it, and for which time) topic (under which it
+-- was published) pinned (w and the epoch of its worker, or h and its host) callback_of (a batch)
 -- gate worker progress cancelling outcome (see L.outcome; the last failure of a waiting or dead
 -- job, the end of a done one) failures (of its last failed attempts, see L.keep_failure)
 -- payload_bytes payload. Names that do not apply are left out.
@@ -38,7 +39,7 @@ end
 local OPTIONS = {'key', 'K', 'timeout_ms', 't', 'expire_ms', 'x', 'keep_ms', 'k', 'trace', 'T',
                  'lock', 'l', 'sem', 's', 'rate', 'r', 'unique', 'u', 'unique_until_ms', 'f',
                  'then', 'n', 'on_dead', 'd', 'parent', 'p', 'batch', 'b', 'caused', 'c',
-                 'schedule', 'S', 'occurrence_ms', 'O', 'topic', 'P'}
+                 'schedule', 'S', 'occurrence_ms', 'O', 'topic', 'P', 'pinned', 'W'}
 
 L.register('later_show', {'no-writes'}, function(R, args)
   local id = L.check_id(R, args[1])

@@ -24,7 +24,7 @@ L.register('later_stats', {'no-writes'}, function(R, args)
   for i = 1, #names - more do
     local queue = names[i]
     local parked = card(R .. ':parked:' .. queue)
-    local waiting = card(R .. ':solo:' .. queue) + parked
+    local waiting = card(R .. ':solo:' .. queue) + parked + L.pinned_count(R, queue)
     for p = 0, 9 do
       waiting = waiting + card(R .. ':q:' .. queue .. ':' .. L.int(p))
     end

@@ -7,7 +7,8 @@
 -- a namespace at work gives no false finding. While one of the main keys (GREAT) has a foreign
 -- type, both functions check only the types of keys. PHASE, and what NAME is:
 --   keys     name, type pairs of keys relative to R (type '': any), big:<id> and worker:<epoch> too
---   set      one q:<queue>:<p>, solo:<queue>, dead:<queue>, done:<queue> or parked:<queue>
+--   set      one q:<queue>:<p>, solo:<queue>, pin:<queue>:<target>, dead:<queue>, done:<queue> or
+--            parked:<queue>
 --   running jobs   (no name)
 --   workers tries errors failures results cancel progress   see v1/audit_beside.lua
 --   queue    see v1/audit_queues.lua
@@ -23,6 +24,7 @@
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local PAGE_MAX = 200
+local TARGETS = 2000        -- as in broadcast/pinned.lua
 local LOST = 'lost-found'   -- the queue of a job whose record names none
 
 -- A read; nil where a key has a foreign type.
@@ -116,8 +118,9 @@ local function is_bad_score(score)
   return score ~= score or score > L.LATEST or score == -math.huge
 end
 
--- -> every set where a job of this queue may be, the set of priority p first
-local function sets_of(queue, p)
+-- -> every set where a job of this queue may be, the set of priority p first; whether there may be
+-- more
+local function sets_of(ctx, queue, p)
   local names = {'q:' .. queue .. ':' .. L.int(p)}
   for other = 0, 9 do
     if other ~= p then
@@ -126,7 +129,11 @@ local function sets_of(queue, p)
   end
   names[11], names[12], names[13] = 'solo:' .. queue, 'dead:' .. queue, 'done:' .. queue
   names[14] = 'parked:' .. queue
-  return names
+  local targets = ask('SRANDMEMBER', ctx.R .. ':pins:' .. queue, TARGETS)
+  for _, target in ipairs(targets or {}) do
+    names[#names + 1] = 'pin:' .. queue .. ':' .. target
+  end
+  return names, not targets
 end
 
 -- Write a new record, for this queue, where the record is missing or corrupt.
@@ -176,12 +183,13 @@ end
 -- Fill row.sets for the rows of one queue; row.unsure where a set could not be read. Most sets do
 -- not exist, and often only the first one does: so EXISTS comes before a read of all ids.
 local function find_sets(ctx, queue, rows)
-  local names, keys, ids = sets_of(queue, rows[1].job and rows[1].job.priority or 5), {}, {}
+  local names, is_unsure = sets_of(ctx, queue, rows[1].job and rows[1].job.priority or 5)
+  local keys, ids = {}, {}
   for i, name in ipairs(names) do
     keys[i] = ctx.R .. ':' .. name
   end
   for i, row in ipairs(rows) do
-    ids[i] = row.id
+    ids[i], row.unsure = row.id, is_unsure
   end
   local left = db('EXISTS', unpack(keys))
   for k = 1, #keys do
@@ -394,7 +402,8 @@ local function audit_set(ctx, cursor, count, names)
                 string.match(name, '^solo:(%w[%w_-]*)$') or
                 string.match(name, '^dead:(%w[%w_-]*)$') or
                 string.match(name, '^done:(%w[%w_-]*)$') or
-                string.match(name, '^parked:(%w[%w_-]*)$')
+                string.match(name, '^parked:(%w[%w_-]*)$') or
+                string.match(name, '^pin:(%w[%w_-]*):[wh][%w._-]+$')
   if #names ~= 1 or not queue or #queue > 64 then
     L.fail('ELATER_ARGS', 'give the one set to look at')
   end

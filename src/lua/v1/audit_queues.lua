@@ -18,6 +18,9 @@ local function read_queue(ctx, queue)
   if db('EXISTS', R .. ':solo:' .. queue) == 1 then
     any, lost = true, string.find(marks, 's', 1, true) and lost or lost .. 's'
   end
+  if db('EXISTS', R .. ':pins:' .. queue) == 1 then
+    any, lost = true, string.find(marks, 'p', 1, true) and lost or lost .. 'p'
+  end
   if db('EXISTS', R .. ':granted:' .. queue) == 1 then
     any = true
     lost = string.find(marks, 'g', 1, true) and lost or lost .. 'g'

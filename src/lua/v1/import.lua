@@ -4,8 +4,9 @@
 -- in, at and unique_for, but with due MS, which unlike `at` may be past, unique_until MS, then (all
 -- queues at once, with commas between them), parent ID and reason TEXT (as later_show has them),
 -- callback NAME,TOTAL,DONE,DEAD,CANCELLED, schedule NAME, occurrence MS, day (as in its calendar),
--- topic NAME.
--- 1 to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key goes alone; a job
+-- topic NAME, pinned TARGET (broadcast/pinned.lua).
+-- 1 to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key, and one that is
+-- pinned, goes alone; a job
 -- with a larger payload may go alone. status: of one job that of later_add, of more `added`. With
 -- the token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with
 -- this payload.
@@ -98,6 +99,13 @@ end
 
 function KEPT.topic(job, value)
   job.P = L.check_topic(value)
+end
+
+function KEPT.pinned(job, value)
+  if not string.find(value, '^w%d+$') and not string.find(value, '^h[%w._-]+$') or #value > 256 then
+    L.fail('ELATER_OPTION', 'pinned ' .. L.quote(value) .. ' is no w EPOCH and no h HOST')
+  end
+  job.W = value
 end
 
 -- A job that died after now would be kept longer than others.
@@ -278,8 +286,9 @@ L.register('later_v1_import', {}, function(R, args)
     return {1, L.add_one(R, jobs[1], payloads[1], now_us)[2]}
   end
   for i, job in ipairs(jobs) do
-    if job.token or job.u or job.dead then
-      L.fail('ELATER_OPTION', (job.token and 'token' or job.u and 'unique' or 'dead') ..
+    if job.token or job.u or job.dead or job.W then
+      L.fail('ELATER_OPTION', (job.token and 'token' or job.u and 'unique' or
+                               job.dead and 'dead' or 'pinned') ..
              ' goes alone [record ' .. L.int(i) .. ']')
     end
   end

@@ -10,7 +10,6 @@
 -- no-writes. Cost: O(log n + COUNT); for running O(all running jobs / pages).
 
 local RAW_BYTES = 1048576
-local SEGMENTS = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
 
 local function job_row(R, id, score, from)
   local record = redis.call('HGET', R .. ':jobs', id)
@@ -29,16 +28,14 @@ local function job_row(R, id, score, from)
 end
 
 local function waiting_page(R, queue, segment, offset, count)
-  local reply, left = {''}, count
-  for s = segment, #SEGMENTS do
-    local name = SEGMENTS[s]
-    local key = name == 'raw' and R .. ':due:' .. queue or name == 's' and R .. ':solo:' .. queue or
-                R .. ':q:' .. queue .. ':' .. name
+  local reply, left, sets = {''}, count, L.sets_of(R, queue, 'due')
+  for s = segment, #sets do
+    local set = sets[s]
     local rows
-    if name == 'raw' then -- they may be large
-      rows = L.read_set(key, offset, left + 1, RAW_BYTES)
+    if set.is_raw then -- they may be large
+      rows = L.read_set(set.key, offset, left + 1, RAW_BYTES)
     else
-      rows = redis.call('ZRANGE', key, offset, offset + left, 'WITHSCORES')
+      rows = redis.call('ZRANGE', set.key, offset, offset + left, 'WITHSCORES')
     end
     for i = 1, #rows, 2 do
       if left == 0 then
@@ -46,14 +43,14 @@ local function waiting_page(R, queue, segment, offset, count)
         return reply
       end
       left = left - 1
-      if name == 'raw' then
+      if set.is_raw then
         reply[#reply + 1] = {'', rows[i + 1], '5', '', '', #rows[i],
                               string.sub(rows[i], 1, 64), '', ''}
       else
         reply[#reply + 1] = job_row(R, rows[i], rows[i + 1], ':errors')
       end
     end
-    if name == 'raw' and offset + #rows / 2 < redis.call('ZCARD', key) then
+    if set.is_raw and offset + #rows / 2 < redis.call('ZCARD', set.key) then
       reply[1] = L.int(s) .. ':' .. L.int(offset + #rows / 2)
       return reply
     end
@@ -98,7 +95,7 @@ L.register('later_v1_list', {'no-writes'}, function(R, args)
   local segment, offset = string.match(args[3] or '', '^(%d+):(%d+)$')
   segment, offset = L.whole(segment or '1'), L.whole(offset or '0')
   if not count or count < 1 or count > 200 or
-     not segment or not offset or segment < 1 or segment > #SEGMENTS then
+     not segment or not offset or segment < 1 then
     L.fail('ELATER_ARGS', 'give QUEUE STATE CURSOR COUNT (1 to 200)')
   end
   if state == 'due' then

@@ -56,6 +56,9 @@ local function row(R, queue, now_ms)
     count_set(mark == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. mark,
               now_text, seen)
   end
+  for _, target in ipairs(L.readable_pins(R, queue)) do
+    count_set(L.pin_key(R, queue, target), now_text, seen)
+  end
   local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue,
                             'cancelled:' .. queue, 'runs:' .. queue, 'run_us:' .. queue,
                             'adopted:' .. queue)

@@ -37,7 +37,7 @@ end
 -- Has the queue any key that tidying could change? Most of very many queues are empty.
 local function has_keys(R, queue)
   local keys = {R .. ':done:' .. queue, R .. ':dead:' .. queue, R .. ':solo:' .. queue,
-                R .. ':due:' .. queue}
+                R .. ':due:' .. queue, R .. ':pins:' .. queue}
   for p = 0, 9 do
     if p ~= 5 then
       keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
@@ -54,6 +54,9 @@ local function repair_marks(R, queue)
   end
   if db('EXISTS', R .. ':solo:' .. queue) == 1 then
     L.mark_set(R, queue, 's')
+  end
+  if db('EXISTS', R .. ':pins:' .. queue) == 1 then
+    L.mark_set(R, queue, 'p')
   end
 end
 
@@ -145,7 +148,7 @@ end
 -- Has the queue jobs that wait or are kept? Running ones do not count.
 function L.has_jobs(R, queue)
   local keys = {R .. ':due:' .. queue, R .. ':dead:' .. queue, R .. ':done:' .. queue,
-                R .. ':solo:' .. queue, R .. ':parked:' .. queue}
+                R .. ':solo:' .. queue, R .. ':parked:' .. queue, R .. ':pins:' .. queue}
   for p = 0, 9 do
     keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
   end
@@ -203,8 +206,8 @@ end
 
 -- queues: {name, ms to keep its dead}*. A key of a foreign type must not keep the other queues
 -- untidy; the step reports it. -> how many raw members were buried
-local function tidy_queues(R, queues, now_us)
-  local now_ms, buried, room = L.ms(now_us), 0, TRIM_CALL
+local function tidy_queues(book, queues)
+  local R, now_us, now_ms, buried, room = book.R, book.now_us, book.now_ms, 0, TRIM_CALL
   local function trim(key, before)
     local ok, n = L.try(L.trim, R, key, before, math.min(TRIM_ROWS, room))
     room = room - (ok and n or 0)
@@ -217,6 +220,7 @@ local function tidy_queues(R, queues, now_us)
         trim(R .. ':dead:' .. queue, now_ms - tonumber(queues[i + 1]))
       end
       L.try(repair_marks, R, queue)
+      L.try(L.tidy_pinned, book, queue)
       local ok, n = L.try(bury_never, R, queue, now_us)
       buried = buried + (ok and n or 0)
     end
@@ -256,7 +260,9 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   local is_served, now_us = L.served(R), L.now_us()
   local now_ms = L.ms(now_us)
   keep_state(R, args[1], fields)
-  local buried = tidy_queues(R, queues, now_us)
+  local book = L.book(R, now_us)
+  local buried = tidy_queues(book, queues)
+  L.hand_on(book)
   drop_old(R .. ':await', now_ms)
   drop_old(R .. ':notes', now_ms - 600000)
   drop_names(R, is_served)

@@ -28,6 +28,7 @@ bare FCALL later_schedule_del 1 "$R" s
 # It subscribes and publishes.
 later topic subscribe 'news.*' mail
 later publish news.one --in 1h x
+later broadcast mail --in 1h x
 told added
 later topic ls
 bare FCALL_RO later_topics 1 "$R"

@@ -34,6 +34,7 @@ root FCALL later_subscribe 1 "$R" news mail
 root FCALL later_subscribe 1 "$R" news keyed
 root HSET "$R:queues" keyed 'lock={key}'
 later publish news --in 1h x
+later broadcast mail --in 1h x
 told dead
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw

@@ -92,7 +92,7 @@ local function results_of(m, epoch)
   return results
 end
 
-local LEFT = {'q:', 'solo:', 'due:', 'parked', 'granted:', 'line:', 'wait:', 'lock:', 'sem:', 'running', 'timers'}
+local LEFT = {'q:', 'solo:', 'pin', 'due:', 'parked', 'granted:', 'line:', 'wait:', 'lock:', 'sem:', 'running', 'timers'}
 
 local function is_anything_left()
   for key in pairs(nth.content_keys()) do

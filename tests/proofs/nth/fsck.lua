@@ -13,7 +13,7 @@ local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zs
   {'worker:', 'hash'}, {'token:', 'string'}, {'lock:', 'hash'}, {'sem:', 'zset'}, {'rate:sliding:', 'zset'},
   {'rate:gcra:', 'string'}, {'rate:fixed:', 'string'}, {'wait:', 'zset'}, {'line:', 'zset'}, {'parked:', 'zset'},
   {'rate:granted:', 'set'}, {'granted:', 'zset'}, {'aside:', 'set'}, {'uniq:', 'string'},
-  {'members:', 'zset'}, {'batch:', 'zset'}, {'cal:', 'string'}}
+  {'members:', 'zset'}, {'batch:', 'zset'}, {'cal:', 'string'}, {'pin:', 'zset'}, {'pins:', 'set'}}
 
 local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
                 'batches', 'schedules', 'cursors', 'topics'}
@@ -30,7 +30,7 @@ end
 
 local function queue_of(rest)
   return string.match(rest, '^q:(.+):%d$') or string.match(rest, '^solo:(.+)$') or string.match(rest, '^dead:(.+)$') or
-         string.match(rest, '^done:(.+)$') or string.match(rest, '^parked:(.+)$')
+         string.match(rest, '^done:(.+)$') or string.match(rest, '^parked:(.+)$') or string.match(rest, '^pin:(.+):[wh]')
 end
 
 local function is_gate(rest)

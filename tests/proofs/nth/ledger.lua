@@ -151,7 +151,8 @@ local function sets_by_id()
   local where = {}
   for key in pairs(nth.content_keys()) do
     local rest = string.sub(key, #nth.ROOT + 2)
-    if rest == 'running' or string.match(rest, '^q:') or string.match(rest, '^solo:') or string.match(rest, '^dead:') or
+    if rest == 'running' or string.match(rest, '^q:') or string.match(rest, '^solo:') or string.match(rest, '^pin:') or
+       string.match(rest, '^dead:') or
        string.match(rest, '^done:') or string.match(rest, '^parked:') then
       for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
         where[id] = where[id] or {}
@@ -294,7 +295,7 @@ end
 -- ---- the end
 
 local EMPTY = {'running', 'holds', 'parked', 'timers', 'heads', 'cancel', 'progress', 'await'}
-local NOBODY = {'q:', 'solo:', 'due:', 'parked:', 'granted:', 'line:', 'wait:', 'aside:', 'lock:', 'sem:', 'rate:granted:'}
+local NOBODY = {'q:', 'solo:', 'pin:', 'pins:', 'due:', 'parked:', 'granted:', 'line:', 'wait:', 'aside:', 'lock:', 'sem:', 'rate:granted:'}
 
 -- Nothing waits, runs, is held or is awaited any more.
 local function judge_left(known)

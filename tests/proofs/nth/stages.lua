@@ -395,6 +395,25 @@ function nth.stages.topics(m)
   nth.must('later_v1_declare_topics', m.name.W1, '5', 'last', '1', '3', 'mail', 'filed', 'old')
 end
 
+-- Broadcast jobs: one for each worker, one of them given up, and one for a host. They may end in whichever way.
+function nth.stages.pinned(m)
+  workers(m)
+  nth.worker(m, 'V')
+  m.fate.pin = 'any'
+  for i, row in ipairs(nth.must('later_broadcast', 'mail', 'keep', '1h', 'pin|')) do
+    if i > 1 then
+      m.name['p' .. row[1]] = row[2]
+    end
+  end
+  m.name.p1, m.name.pv = m.name['p' .. m.name.W1], m.name['p' .. m.name.V]
+  claim(m, 'V', 'mail')
+  nth.must('later_broadcast', 'mail', 'priority', '3', 'pin|')
+  nth.must('later_broadcast', 'sms', 'per', 'host', 'expire', '1ms', 'pin|')
+  m.victims = {m.name.V}
+  table.remove(m.live)
+  nth.pass(10)
+end
+
 -- Schedules of each kind of overlap, whose last jobs wait, run, and wait for a retry. Their jobs may
 -- end in whichever way.
 function nth.stages.schedules(m)

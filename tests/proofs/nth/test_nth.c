@@ -36,7 +36,7 @@
 
 static const char *const parts[] = {"wrap",   "world",   "fsck",      "ledger", "drain",
                                     "run",    "stages",  "scenario",  "steps",  "calls",
-                                    "chains", "batches", "schedules", "topics", "wide"};
+                                    "chains", "batches", "schedules", "topics", "pinned", "wide"};
 
 /* A call of Redis in the source. */
 static struct site {

@@ -1,0 +1,83 @@
+-- later_broadcast R QUEUE [per worker|host] [name value]... PAYLOAD -> [n, [target, id]...]
+--
+-- Add a job with PAYLOAD for each live worker that serves QUEUE now, or for each host with such a
+-- worker. target: the epoch of the worker, or the name of the host. Only that worker, or a worker
+-- of that host, runs the job (broadcast/pinned.lua). It passes no gates. When its worker goes
+-- before it has run, it ends as cancelled: its worker is gone. On a host the next worker takes it.
+-- Options, of later_add: in at priority key attempts timeout expire (1h) keep trace token. A worker
+-- that was told to claim no more is left out. A token counts for each target.
+-- n: how many targets. At most 1000, and 16 MiB for all payloads.
+-- Errors: ELATER_ARGS QUEUE OPTION TIME KEY TOKEN SIZE FULL TYPE. Cost: O(workers), and as
+-- later_add for each target.
+
+local TARGETS_MAX, BYTES_MAX = 1000, 16777216
+local EXPIRE_MS = 3600000
+
+local KINDS = {worker = true, host = true}
+
+-- -> worker or host, the number of the argument behind that
+local function read_per(args)
+  if string.lower(args[2] or '') ~= 'per' or #args % 2 == 1 then
+    return 'worker', 2
+  end
+  local kind = string.lower(args[3] or '')
+  if not KINDS[kind] then
+    L.fail('ELATER_OPTION', 'per ' .. L.quote(args[3] or '') .. ' is none of worker host')
+  end
+  return kind, 4
+end
+
+local function read_job(args, from, now_ms)
+  local n, job, seen = #args, {priority = 5, due = now_ms, x = EXPIRE_MS}, {}
+  if n < from or (n - from) % 2 == 1 then
+    L.fail('ELATER_ARGS', 'give QUEUE [per worker|host] [name value]... PAYLOAD')
+  end
+  for i = from, n - 1, 2 do
+    if not L.COPY_OPTIONS[string.lower(args[i])] then
+      L.fail('ELATER_OPTION', 'option ' .. L.quote(args[i]) .. ' does not go with a broadcast ' ..
+             '(in at priority key attempts timeout expire keep trace token do)')
+    end
+    L.option(job, seen, args[i], args[i + 1], now_ms)
+  end
+  job.has_options = true
+  return job
+end
+
+-- -> what the job is pinned to, sorted
+local function targets_of(R, queue, kind)
+  local targets, is_known = {}, {}
+  for _, peer in ipairs(L.peers(R, {'queues', 'host', 'quiet'})) do
+    local queues, host, quiet = peer.row[1] or '', peer.row[2] or '', peer.row[3]
+    local name = kind == 'worker' and 'w' .. peer.epoch or 'h' .. host
+    local is_name = kind == 'worker' and L.whole(peer.epoch) or
+                    #host <= 255 and string.find(host, '^[%w._-]+$')
+    if is_name and peer.counter ~= 'dead' and quiet ~= '1' and not is_known[name] and
+       string.find(',' .. queues .. ',', ',' .. queue .. ',', 1, true) then
+      targets[#targets + 1], is_known[name] = name, true
+    end
+  end
+  table.sort(targets)
+  return targets
+end
+
+L.register('later_broadcast', {}, function(R, args)
+  local queue, now_us, payload = L.check_queue(args[1]), L.now_us(), args[#args]
+  local kind, from = read_per(args)
+  local job = read_job(args, from, L.ms(now_us))
+  L.check_payload(R, queue, payload)
+  local targets = targets_of(R, queue, kind)
+  if #targets > TARGETS_MAX then
+    L.fail('ELATER_FULL', L.int(#targets) .. ' targets are more than the ' ..
+           L.int(TARGETS_MAX) .. ' of one call')
+  elseif #targets * #payload > BYTES_MAX then
+    L.fail('ELATER_SIZE', L.int(#targets) .. ' payloads of ' .. L.int(#payload) ..
+           ' bytes are more than the 16 MiB of one call')
+  end
+  local out = {#targets}
+  for i, target in ipairs(targets) do
+    local copy = L.copy_job(job, queue, target)
+    copy.W = target
+    out[i + 1] = {string.sub(target, 2), L.add_ungated(R, copy, payload, now_us)[1]}
+  end
+  return out
+end)

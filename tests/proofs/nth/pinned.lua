@@ -1,0 +1,25 @@
+-- Scenarios: broadcasts and the jobs that are pinned. These have the tag pin, and may end in whichever way.
+
+nth.words('pinned', 'later_broadcast mail key k pin|')
+nth.words('pinned', 'later_broadcast mail per host token t priority 3 pin|')
+nth.words('pinned', 'later_broadcast nobody pin|')
+nth.words('pinned', 'later_cancel $p1')
+nth.words('pinned', 'later_reschedule $p1 +5m')
+nth.words('pinned', 'later_run_now $p1')
+nth.words('pinned', 'later_explain $p1')
+nth.words('pinned', "later_v1_list mail due '' 100")
+nth.words('pinned', 'later_stats mail')
+nth.words('pinned', 'later_v1_metrics 0')
+nth.words('pinned', "later_v1_export mail due 1 '' '' 100")
+nth.words('pinned', 'later_v1_purge mail due 100', nil, true)
+nth.words('pinned', 'later_v1_reap $W1 $V 1 5 100', function(m) m.held[m.name.V] = nil end, true)
+nth.words('pinned', 'later_v1_tidy $W1 2 mail 604800000 sms 604800000', nil, true)
+nth.scenario{name = 'tidy: pinned jobs of a worker that is gone', stage = 'pinned', prepare = function(m)
+  nth.redis('HSET', 'workers', m.name.V, 'dead')
+end, call = function(m)
+  return {'later_v1_tidy', m.name.W1, '1', 'mail', '604800000'}
+end}
+nth.words('pinned', "later_v1_repair jobs '' 100", nil, true)
+nth.words('pinned', "later_v1_repair queue '' 100 mail", nil, true)
+nth.step_scenario('step: pinned jobs', 'pinned', {queues = {'mail', 'sms'}})
+nth.step_scenario('step: pinned jobs, short', 'pinned', {queues = {'mail'}, ahead = 0, worker = 'W2'})
