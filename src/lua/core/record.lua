@@ -184,6 +184,7 @@ function L.enqueue(R, id, job, tries, due, is_new)
   db('ZADD', key, due, id)
   if job.W then
     db('SADD', R .. ':pins:' .. job.queue, job.W)
+    db('SADD', R .. ':names', job.queue)
     L.wake(R, job.queue)
   else
     L.lower_head(R, job.queue, due, is_new)

@@ -294,7 +294,7 @@ static void make_list(struct maker *k)
     char cursor[32] = "";
 
     if (percent(k, 40)) {
-        segment = strcmp(state, "due") == 0 ? 1 + below(k, 12) : 1;
+        segment = strcmp(state, "due") == 0 ? 1 + below(k, 13) : 1;
         offset = any(k, 30);
         (void)snprintf(cursor, sizeof(cursor), "%d:%lld", segment, (long long)offset);
     }
@@ -639,6 +639,7 @@ static const struct {
               {1, 1, 0, make_topics},
               {1, 1, 0, make_declare_topics},
               {5, 5, 2, make_publish},
+              {3, 2, 1, make_broadcast},
               {3, 2, 1, make_foreign},
               {2, 2, 1, make_collect}};
 
@@ -713,6 +714,9 @@ static void (*const SCHEDULED[])(struct maker *k) = {make_schedule_set,
                                                      make_publish,
                                                      make_publish,
                                                      make_publish,
+                                                     make_broadcast,
+                                                     make_broadcast,
+                                                     make_broadcast,
                                                      make_foreign,
                                                      make_foreign,
                                                      make_foreign,

@@ -67,7 +67,7 @@ void make_declare_topics(struct maker *k)
     model_declare_topics(k->m, epoch, read_ms, n, all, k->want);
 }
 
-static void options(struct maker *k, struct model_options *o)
+void copy_options(struct maker *k, struct model_options *o)
 {
     static const char *const tokens[] = {"t1", "t2"};
 
@@ -113,7 +113,7 @@ void make_publish(struct maker *k)
 
     begin(k, "later_publish");
     arg(k, topic);
-    options(k, &o);
+    copy_options(k, &o);
     /* Often once more what was published before. */
     if (o.token != NULL && percent(k, 80))
         b = (struct bytes){"x", 1};

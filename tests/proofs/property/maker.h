@@ -103,6 +103,9 @@ void make_subscribe(struct maker *k);
 void make_topics(struct maker *k); /* or an audit of them */
 void make_declare_topics(struct maker *k);
 void make_publish(struct maker *k);
+/* Options of a job that is added more than once. */
+void copy_options(struct maker *k, struct model_options *o);
+void make_broadcast(struct maker *k); /* calls_broadcast.c */
 
 /* ---- foreign queues (calls_foreign.c) */
 

@@ -210,7 +210,7 @@ struct model_job *model_find(struct model *m, const char *id)
 
 bool model_is_solo(const struct model_job *j)
 {
-    return j->crashes >= 2;
+    return j->crashes >= 2 && j->pin[0] == '\0';
 }
 
 bool model_is_followed(const struct model_job *j)
@@ -373,6 +373,13 @@ void model_enqueue(struct model *m, struct model_job *j, int64_t due)
 {
     j->state = JOB_WAITING;
     j->score = due;
+    if (j->pin[0] != '\0') {
+        pins_put(m, j->queue, j->pin);
+        m->queue[j->queue].is_known = true;
+        model_wake(m, m->queue[j->queue].name);
+        model_mark(m, j->queue, 'p');
+        return;
+    }
     if (model_is_solo(j))
         model_mark(m, j->queue, 's');
     else if (j->priority != 5)
@@ -525,7 +532,9 @@ size_t model_jobs(struct model *m, int q, enum model_state state, int priority,
         struct model_job *j = &m->job[i];
 
         if (j->state == state && (q < 0 || j->queue == q) &&
-            (priority < 0 || priority == (model_is_solo(j) ? 10 : j->priority)))
+            (priority < 0 || priority == (j->pin[0] != '\0'  ? MODEL_PINNED
+                                          : model_is_solo(j) ? 10
+                                                             : j->priority)))
             row[n++] = j;
     }
     if (n > 1)

@@ -38,6 +38,9 @@
 #define MODEL_TOPICS 8
 #define MODEL_FILE_TOPICS 3
 #define MODEL_FOREIGNS 2
+#define MODEL_PINS 64
+#define MODEL_TARGET 40
+#define MODEL_PINNED 11      /* in the place of a priority, as 10 is for suspects */
 #define MODEL_MEMBERS 8      /* of a foreign set */
 #define MODEL_TOKEN 48       /* bytes of a token, with that of a queue behind it */
 #define MODEL_REASON 256     /* bytes that are kept of the reason of a death */
@@ -82,7 +85,8 @@ struct model_chain {
 struct model_job {
     char id[16];
     int queue, priority;
-    int64_t a, t, x, k; /* MODEL_NONE: not given */
+    int64_t a, t, x, k;     /* MODEL_NONE: not given */
+    char pin[MODEL_TARGET]; /* the target that it is pinned to; "": none */
     const char *key, *trace;
     char own[MODEL_KINDS][MODEL_NAME]; /* names of its gates; "": none */
     const char *unique;                /* NULL: none */
@@ -199,6 +203,13 @@ struct model_foreign {
     struct model_member_of member[MODEL_MEMBERS];
 };
 
+/* A target that has pinned jobs of a queue, or had some. */
+struct model_pin {
+    bool is_there;
+    int queue;
+    char target[MODEL_TARGET]; /* w<epoch> or h<host> */
+};
+
 struct model_raw {
     bool is_there;
     int queue;
@@ -268,6 +279,7 @@ struct model {
     struct model_topic topic[MODEL_TOPICS];
     struct model_file file[MODEL_QUEUES];
     struct model_foreign foreign[MODEL_FOREIGNS];
+    struct model_pin pin[MODEL_PINS];
     struct model_job job[MODEL_JOBS];
     size_t jobs;
     struct model_raw raw[MODEL_RAWS];
@@ -626,6 +638,30 @@ struct model_declared {
 void model_declare_topics(struct model *m, int64_t epoch, int64_t read_ms, size_t n,
                           const struct model_declared *all, struct buf *out);
 void topics_render(const struct model *m, struct rows *rows);
+
+/* ---- broadcasts (model_broadcast.c) */
+
+void model_broadcast(struct model *m, int q, bool per_host, const struct model_options *given,
+                     struct bytes payload, struct buf *out);
+/* A queue has pinned jobs for this target. */
+void pins_put(struct model *m, int q, const char *target);
+/* The targets of a queue, sorted. Returns how many. */
+size_t pins_sorted(struct model *m, int q, struct model_pin *row[MODEL_PINS]);
+/* The jobs that wait for a target, by due time. Returns how many. */
+size_t pins_jobs(struct model *m, int q, const char *target, struct model_job **row);
+void pins_drop_empty(struct model *m, int q, const char *target);
+/* The targets that a worker is. Returns how many. */
+size_t pins_of_worker(const struct model *m, int64_t epoch, char target[2][MODEL_TARGET]);
+void pins_tidy(struct model *m, int q);
+void pins_render(const struct model *m, struct rows *rows);
+/* As model_broken, of a pinned job that waits. */
+const char *pins_broken_job(struct model *m, const struct model_job *j);
+/* How often things happened. */
+struct broadcast_counts {
+    uint64_t added, claimed, gone, expired;
+};
+const struct broadcast_counts *broadcast_counts(void);
+void broadcast_claimed(void);
 
 /* ---- foreign queues (model_foreign.c) */
 

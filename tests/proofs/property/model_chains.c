@@ -54,6 +54,8 @@ void model_record_chain(const struct model_job *j, struct buf *out)
         buf_printf(out, " Y=%lld", (long long)chain->day);
     if (chain->topic != NULL)
         buf_printf(out, " P=%s", chain->topic);
+    if (j->pin[0] != '\0')
+        buf_printf(out, " W=%s", j->pin);
 }
 
 void model_show_chain(const struct model *m, const struct model_job *j, struct buf *out)
@@ -76,6 +78,7 @@ void model_show_chain(const struct model *m, const struct model_job *j, struct b
         out_number(out, chain->occurrence_ms);
     }
     out_named_text(out, "topic", chain->topic != NULL ? chain->topic : "");
+    out_named_text(out, "pinned", j->pin);
     out_named_text(out, "reason", chain->reason);
     out_named_text(out, "callback_of", callback);
     buf_done(&thens);

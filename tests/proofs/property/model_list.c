@@ -76,18 +76,24 @@ static size_t read_raws(struct model_raw *const *raw, size_t from, size_t n, int
     return at;
 }
 
-/* Segments: suspects, priorities 0 to 5, raw members, priorities 6 to 9. */
+/* Segments: suspects, priorities 0 to 5, raw members, priorities 6 to 9, the targets of pinned
+ * jobs.
+ */
 static void list_due(struct model *m, int q, int segment, int64_t offset, int count,
                      struct buf *out)
 {
     struct buf rows = BUF_INIT;
+    struct model_pin *pin[MODEL_PINS];
+    size_t pins = pins_sorted(m, q, pin);
     char next[48] = "";
 
-    for (int s = segment; s <= 12 && next[0] == '\0'; s++) {
+    for (int s = segment; s <= 12 + (int)pins && next[0] == '\0'; s++) {
         struct model_job *row[MODEL_JOBS];
         struct model_raw *raw[MODEL_RAWS];
         int priority = s == 1 ? 10 : s <= 7 ? s - 2 : s - 3;
-        size_t n = s == 8 ? model_raws(m, q, raw) : model_jobs(m, q, JOB_WAITING, priority, row);
+        size_t n = s == 8   ? model_raws(m, q, raw)
+                   : s > 12 ? pins_jobs(m, q, pin[s - 13]->target, row)
+                            : model_jobs(m, q, JOB_WAITING, priority, row);
         size_t all = n;
 
         if (s == 8 && (size_t)offset < n)

@@ -376,8 +376,7 @@ static void move(struct model *m, const char *id, int64_t due, struct buf *out)
         reply_moved(out, j->id, "moved", due);
         return;
     }
-    j->score = due;
-    model_lower_head(m, j->queue, due);
+    model_enqueue(m, j, due);
     reply_moved(out, j->id, "moved", due);
 }
 

@@ -90,6 +90,7 @@ static int64_t purge_due(struct model *m, int q, int64_t most)
     static const int order[] = {10, 0, 1, 2, 3, 4, 5, -1, 6, 7, 8, 9};
     struct model_job *row[MODEL_JOBS];
     struct model_raw *raw[MODEL_RAWS];
+    struct model_pin *pin[MODEL_PINS];
 
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         size_t n =
@@ -99,6 +100,12 @@ static int64_t purge_due(struct model *m, int q, int64_t most)
             return purge_raws(m, q, most);
         if (n > 0)
             return drop(m, q, row, within(row, n, least(most, WAITING_MOST)));
+    }
+    for (size_t i = 0, n = pins_sorted(m, q, pin); i < n; i++) {
+        size_t jobs = pins_jobs(m, q, pin[i]->target, row);
+
+        if (jobs > 0)
+            return drop(m, q, row, within(row, jobs, least(most, WAITING_MOST)));
     }
     return 0;
 }

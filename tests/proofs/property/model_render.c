@@ -27,6 +27,8 @@ static void render_state(const struct model *m, const struct model_job *j, struc
         (void)snprintf(key, sizeof(key), "running");
     else if (j->state != JOB_WAITING)
         (void)snprintf(key, sizeof(key), "%s:%s", model_state_name(j->state), queue);
+    else if (j->pin[0] != '\0')
+        (void)snprintf(key, sizeof(key), "pin:%s:%s", queue, j->pin);
     else if (model_is_solo(j))
         (void)snprintf(key, sizeof(key), "solo:%s", queue);
     else
@@ -189,6 +191,7 @@ void model_render(struct model *m, struct buf *out)
     schedules_render(m, &rows);
     topics_render(m, &rows);
     foreign_render(m, &rows);
+    pins_render(m, &rows);
     rows_take(&rows, out);
 }
 
@@ -205,7 +208,7 @@ static bool has_suspect_before(const struct model *m, const struct model_job *j)
     return false;
 }
 
-static const char *broken_job(const struct model *m, const struct model_job *j)
+static const char *broken_job(struct model *m, const struct model_job *j)
 {
     const struct model_queue *queue = &m->queue[j->queue];
 
@@ -221,6 +224,8 @@ static const char *broken_job(const struct model *m, const struct model_job *j)
         return "a dead job has no reason";
     if (j->state == JOB_DONE && (j->result == NULL || j->error != NULL))
         return "a done job has no outcome, or an error beside it";
+    if (j->state == JOB_WAITING && j->pin[0] != '\0')
+        return pins_broken_job(m, j);
     if (j->state != JOB_WAITING)
         return j->state == JOB_PARKED && j->spot.at == 0 && strchr(queue->marks, 'g') == NULL
                    ? "a job was granted in a queue that is not marked"

@@ -28,7 +28,7 @@ struct candidate {
     struct model_raw *raw;
     int64_t turn, due, bytes;
     const char *why; /* why it cannot be a job; NULL: it can */
-    bool is_dead, is_granted, is_left;
+    bool is_dead, is_granted, is_pinned, is_left;
     struct model_spot spot; /* the gates that it has to pass */
     char text[160];
 };
@@ -248,7 +248,7 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
                                "the payload has %lld bytes, queue %s takes %lld", (long long)size,
                                c->m->queue[w->queue].name, (long long)max);
             }
-            if (!k->is_dead && !k->is_granted)
+            if (!k->is_dead && !k->is_granted && !k->is_pinned)
                 k->is_dead = !spot_fill(c->m, k->job, &k->spot, k->text);
             model_record(k->job, &record);
             k->bytes = (int64_t)record.len;
@@ -404,6 +404,36 @@ static void claim_solo(struct claims *c, const struct model_want *w, int64_t roo
         (void)strcat(marks, "s");
 }
 
+/* Claim what is pinned to this worker, or to its host. */
+static void claim_pinned(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
+                         char *marks)
+{
+    struct candidate *cand = mem_new((c->m->jobs + 1) * sizeof(*cand));
+    struct model_job *row[MODEL_JOBS];
+    char target[2][MODEL_TARGET];
+    size_t targets = pins_of_worker(c->m, c->step->epoch, target), taken = 0;
+    struct model_pin *listed[MODEL_PINS];
+
+    for (size_t t = 0; t < targets; t++) {
+        size_t n = pins_jobs(c->m, w->queue, target[t], row), at = 0;
+
+        for (; at < n && (int64_t)taken < room && row[at]->score <= MODEL_MS(c->m); at++)
+            cand[taken++] = (struct candidate){
+                .job = row[at], .turn = row[at]->score, .due = row[at]->score, .is_pinned = true};
+        if (at < n)
+            *head = least(*head, row[at]->score);
+    }
+    if (taken > 0)
+        (void)take(c, w, cand, taken, c->n + room, head);
+    for (size_t i = 0; i < taken; i++)
+        if (cand[i].job->state == JOB_RUNNING)
+            broadcast_claimed();
+    for (size_t t = 0; t < targets; t++)
+        pins_drop_empty(c->m, w->queue, target[t]);
+    (void)strcpy(marks, pins_sorted(c->m, w->queue, listed) > 0 ? "p" : "");
+    free(cand);
+}
+
 /* Claim granted jobs; they come before the others. */
 static void claim_granted(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                           char *marks)
@@ -504,7 +534,7 @@ static int64_t claim_queue(struct claims *c, const struct model_want *w)
 {
     static void (*const ways[])(struct claims *, const struct model_want *, int64_t, int64_t *,
                                 char *) = {claim_solo, claim_granted, claim_due};
-    int64_t head = NEVER, paused = model_paused(c->m, w->queue);
+    int64_t head = NEVER, pinned = NEVER, paused = model_paused(c->m, w->queue);
     int64_t most = c->n + least(w->room, c->max - c->n);
     char marks[48] = "";
 
@@ -513,6 +543,13 @@ static int64_t claim_queue(struct claims *c, const struct model_want *w)
     c->m->queue[w->queue].is_paused = false;
     if (strchr(c->m->queue[w->queue].marks, 'a') != NULL)
         (void)strcpy(marks, "a");
+    if (strchr(c->m->queue[w->queue].marks, 'p') != NULL) {
+        char own[8] = "";
+
+        claim_pinned(c, w, c->bytes > 0 && !c->has_solo ? most - c->n : 0, &pinned, own);
+        memmove(marks + strlen(own), marks, strlen(marks) + 1);
+        memcpy(marks, own, strlen(own));
+    }
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         int64_t room = c->bytes > 0 && !c->has_solo ? most - c->n : 0, first = NEVER;
         char own[32] = "";
@@ -523,6 +560,7 @@ static int64_t claim_queue(struct claims *c, const struct model_want *w)
         memcpy(marks, own, strlen(own));
     }
     remember(c, w->queue, marks, head);
+    head = least(head, pinned);
     return head == NEVER ? -1 : head;
 }
 

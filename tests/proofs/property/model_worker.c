@@ -652,6 +652,7 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
         model_trim(m, q, JOB_DONE, now, TRIM_ROWS);
         model_trim(m, q, JOB_DEAD, now - keep[q], TRIM_ROWS);
         repair_marks(m, q);
+        pins_tidy(m, q);
         buried += bury_never(m, q);
     }
     for (size_t i = 0; i < m->jobs; i++)
@@ -674,12 +675,13 @@ static bool has_jobs(struct model *m, int q, bool running)
 {
     struct model_job *row[MODEL_JOBS];
     struct model_raw *raw[MODEL_RAWS];
+    struct model_pin *pin[MODEL_PINS];
     size_t n = model_raws(m, q, raw);
 
     for (int state = JOB_WAITING; state <= JOB_DONE; state++)
         if (running || state != JOB_RUNNING)
             n += model_jobs(m, q, (enum model_state)state, -1, row);
-    return n > 0;
+    return n > 0 || pins_sorted(m, q, pin) > 0;
 }
 
 void model_known_queue(struct model *m, int q, struct buf *out)

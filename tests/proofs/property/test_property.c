@@ -283,6 +283,11 @@ static void print_counts(void)
                  (unsigned long long)foreign_counts()->added,
                  (unsigned long long)foreign_counts()->buried,
                  (unsigned long long)foreign_counts()->waited);
+    (void)printf("broadcasts: %llu jobs, %llu claimed, %llu whose worker was gone, %llu expired\n",
+                 (unsigned long long)broadcast_counts()->added,
+                 (unsigned long long)broadcast_counts()->claimed,
+                 (unsigned long long)broadcast_counts()->gone,
+                 (unsigned long long)broadcast_counts()->expired);
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
                  (unsigned long long)short_counts()->ends,
@@ -306,6 +311,8 @@ static void assert_counts(void)
                 topic_counts()->repeated > 0);
     assert_true(foreign_counts()->added > 0 && foreign_counts()->buried > 0 &&
                 foreign_counts()->waited > 0);
+    assert_true(broadcast_counts()->claimed > 0 && broadcast_counts()->gone > 0 &&
+                broadcast_counts()->expired > 0);
     for (int i = 0; i < MODEL_CALLBACKS; i++)
         assert_true(b->callbacks[i] > 0);
 }
