@@ -295,7 +295,8 @@ end
 -- ---- the end
 
 local EMPTY = {'running', 'holds', 'parked', 'timers', 'heads', 'cancel', 'progress', 'await'}
-local NOBODY = {'q:', 'solo:', 'pin:', 'pins:', 'due:', 'parked:', 'granted:', 'line:', 'wait:', 'aside:', 'lock:', 'sem:', 'rate:granted:'}
+local NOBODY = {'q:', 'solo:', 'pin:', 'pins:', 'due:', 'parked:', 'granted:', 'line:', 'wait:', 'aside:', 'lock:', 'sem:',
+                'rate:granted:'}
 
 -- Nothing waits, runs, is held or is awaited any more.
 local function judge_left(known)
