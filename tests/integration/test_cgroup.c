@@ -184,6 +184,25 @@ static void test_memory_of_a_child(void **state)
     assert_int_equal(access(out, F_OK), -1);
 }
 
+/* Its filters count, too. */
+static void test_memory_of_a_filter(void **state)
+{
+    CLEANUP_FREE char *folder = mem_printf("%s/filters", dir), *id = NULL;
+    CLEANUP_FREE char *yaml =
+        mem_printf("filters_dir: %s/handlers\nqueues:\n  work: { memory: 32MiB, attempts: 1, "
+                   "filters: [hungry] }\n",
+                   folder);
+
+    (void)state;
+    sh("mkdir -p %s/handlers", folder);
+    test_handler(folder, "hungry", HUNGRY);
+    test_handler(dir, "work", "echo survived >%s", out);
+    start_in_group(yaml);
+    id = add("work");
+    ends_as(id, "dead", "over memory limit (32MiB)");
+    assert_int_equal(access(out, F_OK), -1);
+}
+
 static void test_processes(void **state)
 {
     CLEANUP_FREE char *id = NULL;
@@ -348,11 +367,17 @@ static void test_without_cgroups(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(test_memory),       T(test_memory_of_a_child),
-                                       T(test_processes),    T(test_processor),
-                                       T(test_stream),       T(test_nothing_is_left_behind),
-                                       T(test_no_way_out),   T(test_killed_daemon),
-                                       T(test_reload),       T(test_not_alone),
+    const struct CMUnitTest tests[] = {T(test_memory),
+                                       T(test_memory_of_a_child),
+                                       T(test_memory_of_a_filter),
+                                       T(test_processes),
+                                       T(test_processor),
+                                       T(test_stream),
+                                       T(test_nothing_is_left_behind),
+                                       T(test_no_way_out),
+                                       T(test_killed_daemon),
+                                       T(test_reload),
+                                       T(test_not_alone),
                                        T(test_not_delegated)};
     const struct CMUnitTest without[] = {
         cmocka_unit_test_setup_teardown(test_without_cgroups, fx_open, fx_close)};

@@ -3,6 +3,7 @@
  * much, never read, hang or cannot be trusted.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -180,6 +181,52 @@ static void test_isolation(void **state)
     assert_true(test_until_lines(out, "/usr 0027", 1, LONG_MS));
 }
 
+/* A filter runs as the user of its queue. */
+static void test_user(void **state)
+{
+    FILE *f;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    f = fopen(out, "w");
+    assert_non_null(f);
+    (void)fclose(f);
+    assert_int_equal(chmod(out, 0666), 0);
+    assert_int_equal(chmod(dir, 0755), 0);
+    test_handler(dir, "q", "echo \"$(cat) $(id -un)\" >> %s\n", out);
+    filter("who", "id -un\n");
+    serve("who", ", user: nobody");
+    assert_ends("x", "done exit status 0");
+    assert_true(test_until_lines(out, "nobody nobody", 1, LONG_MS));
+}
+
+static bool is_process_gone(void *arg)
+{
+    return kill(*(const pid_t *)arg, 0) < 0;
+}
+
+/* A job that holds a lock is in its filter when its worker stands still: the guard kills it. */
+static void test_guard_kills_it(void **state)
+{
+    CLEANUP_FREE char *mark = mem_printf("%s/mark", dir), *id = NULL;
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    pid_t pid;
+
+    (void)state;
+    test_handler(dir, "q", "true\n");
+    filter("slow", "echo pid $$ > %s\nexec sleep 600\n", mark);
+    serve("slow", ", lock: door");
+    id = test_add(&redis, "q", NULL, NULL, "x");
+    assert_true(test_until_lines(mark, "pid", 1, LONG_MS));
+    test_read(mark, &text);
+    assert_int_equal(sscanf(buf_str(&text), "pid %d", &pid), 1);
+    test_laterd_kill(&a, SIGSTOP);
+    assert_true(test_until(is_process_gone, &pid, LONG_MS));
+    test_laterd_kill(&a, SIGCONT);
+    reply_free(test_fcall(&redis, "later_cancel", id, NULL));
+}
+
 static void test_not_trusted(void **state)
 {
     CLEANUP_FREE char *path = mem_printf("%s/handlers/open", folder);
@@ -219,6 +266,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_apart, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_bounds, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_isolation, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_user, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_guard_kills_it, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_not_trusted, open_all, fx_close),
     };
 
