@@ -109,6 +109,25 @@ static void test_other_namespace(void **state)
 
 /* ---- each function */
 
+/* What is no add says where its jobs come from. */
+static void test_origins(void **state)
+{
+    const char *w = serving("mail", 9), *id;
+
+    (void)state;
+    (void)fcall("later_subscribe news mail");
+    (void)redis("ZADD z 1 member");
+    follow();
+    (void)fcall("later_publish news x");
+    id = at(1, 1, -1);
+    assert_string_equal(told(id, NULL), "added #1 mail T - - - topic news");
+    (void)fcall("later_broadcast mail x");
+    id = at(1, 1, -1);
+    assert_string_equal(told(id, NULL), text("added #1 mail T - - - broadcast to %s", w));
+    (void)fcall("later_v1_collect %s 1 mail z '' ms - 0", w);
+    assert_string_equal(told(NULL), "added #0 mail T - - - adopted from z");
+}
+
 static void test_adds(void **state)
 {
     const char *a, *b, *c;
@@ -361,12 +380,19 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, start_listening, stop_listening)
     const struct CMUnitTest tests[] = {
-        T(test_nobody_follows),  T(test_ends_by_itself),
-        T(test_other_namespace), T(test_adds),
-        T(test_by_hand),         T(test_ends),
-        T(test_short_form),      T(test_gates_and_reaping),
-        T(test_hostile),         T(test_schedules),
-        T(test_bounds),          T(test_without_the_right),
+        T(test_nobody_follows),
+        T(test_ends_by_itself),
+        T(test_other_namespace),
+        T(test_origins),
+        T(test_adds),
+        T(test_by_hand),
+        T(test_ends),
+        T(test_short_form),
+        T(test_gates_and_reaping),
+        T(test_hostile),
+        T(test_schedules),
+        T(test_bounds),
+        T(test_without_the_right),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -216,7 +216,7 @@ function L.put_token(R, job, reply, print, now_us)
   end
 end
 
--- Write a new job. -> its id
+-- Write a new job. origin: where it comes from, for `later tail`; nil: an add. -> its id
 local function put_new(R, job, payload, now_us)
   local id = L.id(L.tick(R, now_us, 1))
   job.big = #payload > L.BIG
@@ -227,7 +227,7 @@ local function put_new(R, job, payload, now_us)
     L.join(R, job.b, id)
   end
   if L.events then
-    L.event('added', id, job.queue, job.due)
+    L.event('added', id, job.queue, job.due, nil, nil, nil, job.origin)
   end
   return id
 end

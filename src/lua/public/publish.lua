@@ -74,7 +74,7 @@ L.register('later_publish', {}, function(R, args)
   local out = {#queues}
   for i, queue in ipairs(queues) do
     local copy = L.copy_job(job, queue, queue)
-    copy.P = topic
+    copy.P, copy.origin = topic, 'topic ' .. topic
     out[i + 1] = deliver(R, copy, payload, now_us)
   end
   return out

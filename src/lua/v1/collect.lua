@@ -77,7 +77,8 @@ end
 -- field may come
 local function judge(R, item, member, score, now_ms)
   local due, why = L.foreign_due(score, item.unit, now_ms)
-  local row = {job = {queue = item.queue, priority = 5, due = math.min(due or now_ms, now_ms)},
+  local row = {job = {queue = item.queue, priority = 5, due = math.min(due or now_ms, now_ms),
+                      origin = 'adopted from ' .. item.key},
                member = member, payload = member}
   if item.hash ~= '' then
     local body = db('HGET', item.hash, member)

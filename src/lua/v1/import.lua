@@ -211,7 +211,7 @@ function L.write_many(R, queue, jobs, payloads, now_us)
       L.join(R, job.b, id)
     end
     if L.events then
-      L.event('added', id, queue, job.due)
+      L.event('added', id, queue, job.due, nil, nil, nil, job.origin)
     end
   end
   L.lower_head(R, queue, earliest)

@@ -11,8 +11,9 @@
 -- `-` stands for what an event has not. Events: added replaced moved retried (a dead one by hand)
 -- started parked failed (due: when it is tried again) released cancelling (it runs) done dead
 -- cancelled batch-sealed batch-ended schedule-fired (a job was added) schedule-skipped
--- schedule-missed. text: why, for failed, done, dead and cancelled; the name of a batch or a
--- schedule, and how many occurrences were skipped or missed. Events are hints: they are published,
+-- schedule-missed. text: why, for failed, done, dead and cancelled; where it comes from, for added
+-- (`topic NAME`, `broadcast to TARGET`, `adopted from KEY`); the name of a batch or a schedule, and
+-- how many occurrences were skipped or missed. Events are hints: they are published,
 -- not kept. A caller without a right to the channel publishes nothing. Beyond 5,000 events a
 -- second, or 64 KiB a call, events are only counted, as `left out`.
 
