@@ -25,7 +25,7 @@ struct foreign_queue {
     int64_t ask_ms;   /* when to ask Redis about it, by its clock */
     int64_t asked_ms; /* when it was asked about last */
     int64_t next_ms;  /* what it said of the next due time; NEVER: none is known */
-    int64_t soon_ms;  /* the least of these on the pages of this round */
+    int64_t again_ms; /* when to look for missing bodies, by the pages of this round; NEVER */
     int64_t passed;   /* where the next page begins */
     char why[200];    /* what is wrong with it, as it was logged last; "": nothing */
 };
@@ -86,6 +86,13 @@ static void put_item(struct call *c, const struct foreign_queue *q, char numbers
 
 static void on_collected(void *arg, const struct reply *r);
 
+/* Has the time of a queue come? A time after the end of the round is from before Redis' clock was
+ * set back. */
+static bool is_due(const struct foreign_queue *q, int64_t now_ms)
+{
+    return q->ask_ms <= now_ms || q->ask_ms > now_ms + ROUND_MS;
+}
+
 /* Ask about the queues whose time has come. */
 static void ask(struct foreign_queues *f)
 {
@@ -97,7 +104,7 @@ static void ask(struct foreign_queues *f)
     for (size_t i = 0; i < f->n; i++) {
         struct foreign_queue *q = &f->at[(f->first + i) % f->n];
 
-        if (q->ask_ms > now_ms)
+        if (!is_due(q, now_ms))
             continue;
         q->asked_ms = now_ms;
         put_item(&c, q, c.numbers[f->ncalled]);
@@ -140,22 +147,23 @@ static int64_t time_of(const struct reply *r)
 /* row: as of later_v1_collect. */
 static void take_row(struct foreign_queues *f, struct foreign_queue *q, const struct reply *row)
 {
-    const struct reply *passed = reply_at(row, 1);
-    int64_t next_ms = time_of(reply_at(row, 0)), now_ms = redis_now_ms(f);
+    const struct reply *passed = reply_at(row, 2);
+    int64_t again_ms = time_of(reply_at(row, 1)), now_ms = redis_now_ms(f), first_ms;
 
-    q->soon_ms = next_ms < q->soon_ms ? next_ms : q->soon_ms;
+    q->again_ms = again_ms < q->again_ms ? again_ms : q->again_ms;
     if (reply_kind(passed) == REPLY_INT) {
         q->passed = reply_int(passed);
         q->ask_ms = now_ms;
         return;
     }
-    tell(q, reply_str(reply_at(row, 4)));
-    q->next_ms = q->soon_ms;
-    q->soon_ms = NEVER;
+    tell(q, reply_str(reply_at(row, 5)));
+    q->next_ms = time_of(reply_at(row, 0));
+    first_ms = q->next_ms < q->again_ms ? q->next_ms : q->again_ms;
+    q->again_ms = NEVER;
     q->passed = 0;
     q->ask_ms = round_end(f, now_ms);
-    if (q->next_ms < q->ask_ms)
-        q->ask_ms = q->next_ms > now_ms ? q->next_ms : now_ms + 1;
+    if (first_ms < q->ask_ms)
+        q->ask_ms = first_ms > now_ms ? first_ms : now_ms + 1;
 }
 
 static void tell_refusal(struct foreign_queues *f, const char *text)
@@ -189,11 +197,11 @@ static void on_collected(void *arg, const struct reply *r)
 
 static void set_alarm(struct foreign_queues *f)
 {
-    int64_t first_ms = NEVER;
+    int64_t first_ms = redis_now_ms(f) + ROUND_MS;
 
     for (size_t i = 0; i < f->n; i++)
         first_ms = f->at[i].ask_ms < first_ms ? f->at[i].ask_ms : first_ms;
-    if (first_ms != NEVER)
+    if (f->n > 0)
         loop_alarm_set(f->alarm, server_clock_at(&f->clock, first_ms));
 }
 
@@ -260,7 +268,7 @@ static void add(struct foreign_queues *f, const struct served_queue *served)
     q->zset = mem_strdup(served->conf->adopt_zset);
     q->bodies = mem_strdup(served->conf->adopt_bodies);
     q->unit = served->conf->adopt_unit == CONF_ADOPT_MS ? "ms" : "s";
-    q->next_ms = q->soon_ms = NEVER;
+    q->next_ms = q->again_ms = NEVER;
 }
 
 void foreign_queues_set(struct foreign_queues *f, const struct served_queues *served)
@@ -303,14 +311,19 @@ void foreign_queues_hear(struct foreign_queues *f, int64_t now_us)
 
 void foreign_queues_changed(struct foreign_queues *f, const char *key)
 {
-    for (size_t i = 0; f != NULL && i < f->n; i++) {
-        struct foreign_queue *q = &f->at[i];
+    int64_t now_ms;
 
-        if (strcmp(q->zset, key) == 0 && q->ask_ms > q->asked_ms + EVENT_MS)
-            q->ask_ms = q->asked_ms + EVENT_MS;
+    if (f == NULL)
+        return;
+    now_ms = redis_now_ms(f);
+    for (size_t i = 0; i < f->n; i++) {
+        struct foreign_queue *q = &f->at[i];
+        int64_t soon_ms = (q->asked_ms < now_ms ? q->asked_ms : now_ms) + EVENT_MS;
+
+        if (strcmp(q->zset, key) == 0 && q->ask_ms > soon_ms)
+            q->ask_ms = soon_ms;
     }
-    if (f != NULL)
-        go_on(f);
+    go_on(f);
 }
 
 void foreign_queues_beat(struct foreign_queues *f)

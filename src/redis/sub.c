@@ -26,7 +26,8 @@ struct sub {
     bool is_open;
     bool unanswered; /* the last SUBSCRIBE has no answer yet */
     bool was_told;   /* `subscribed` was called for this connection; heartbeats do not repeat it */
-    bool no_events;  /* the pattern was refused: do without keyspace events */
+    bool no_watch;   /* something was refused: do without events of watched keys */
+    bool no_events;  /* something was refused again: do without the pattern, too */
 };
 
 static void connect_now(struct sub *s);
@@ -43,7 +44,7 @@ static void on_opened(void *arg)
     if (s->no_events)
         return;
     (void)async_subscribe(s->async, "PSUBSCRIBE", s->pattern);
-    for (char **key = s->watched; key != NULL && *key != NULL; key++) {
+    for (char **key = s->watched; !s->no_watch && key != NULL && *key != NULL; key++) {
         CLEANUP_FREE char *channel = mem_printf("__keyspace@%d__:%s", s->url.db, *key);
 
         (void)async_subscribe(s->async, "SUBSCRIBE", channel);
@@ -59,11 +60,13 @@ static void on_closed(void *arg, enum error_class class, const char *text)
         loop_timer_set(s->timer, RETRY_MS);
         return;
     }
-    /* hiredis closes a subscribed connection at any error reply. We take the first refusal as one
-     * of the pattern, which we can do without; the next one is of the channel itself. */
+    /* hiredis closes a subscribed connection at any error reply, and does not say to which command.
+     * We take the first refusal as one of a watched key, if there are any, the next one as of the
+     * pattern: we can do without. Another one is of the channel itself. */
     s->events.denied(s->events.arg, text);
     loop_timer_set(s->timer, s->no_events ? DENIED_MS : RETRY_MS);
-    s->no_events = true;
+    s->no_events = s->no_watch || s->watched == NULL;
+    s->no_watch = true;
 }
 
 static void on_timer(void *arg)
@@ -189,7 +192,7 @@ void sub_stop(struct sub *s)
 void sub_start(struct sub *s, const struct url *url)
 {
     s->url = *url;
-    s->no_events = false;
+    s->no_watch = s->no_events = false;
     (void)snprintf(s->pattern, sizeof(s->pattern), "__keyspace@%d__:%.*s:due:*", url->db,
                    (int)(strlen(s->wake) - strlen(":wake")), s->wake);
     connect_now(s);

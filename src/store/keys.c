@@ -47,6 +47,7 @@ static const struct key_rule alone[] = {
     {"schedule:state", "hash"},
     {"topics", "hash"},
     {"topic:file", "hash"},
+    {"pinned", "set"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
@@ -61,7 +62,7 @@ static const struct key_rule more[] = {
     {"aside:", "set"},         {"uniq:", "string"},
     {"members:", "zset"},      {"batch:", "zset"},
     {"cal:", "string"},        {"pin:", "zset"},
-    {"pins:", "set"},
+    {"pins:", "set"},          {"bodyless:", "zset"},
 };
 
 const char *keys_type(const char *rest, size_t n)

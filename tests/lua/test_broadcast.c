@@ -1,4 +1,6 @@
 /* Broadcasts: who gets a job, who may claim it, and what becomes of it when its worker goes. */
+#include <unistd.h>
+
 #include "fixture.h"
 
 /* A worker of mail on this host. */
@@ -170,7 +172,9 @@ static void test_expired(void **state)
     (void)fcall("later_broadcast mail per host expire 1ms x");
     id = at(1, 1, -1);
     (void)redis("ZADD R:pin:mail:hone %lld %s", (long long)now_ms() - 10, id);
-    (void)redis("HDEL R:worker:%s host", a); /* nobody of that host comes */
+    tidy(a); /* a worker of that host may still come */
+    assert_string_equal(state_of(id), "waiting");
+    (void)redis("HDEL R:worker:%s host", a);
     tidy(a);
     assert_string_equal(state_of(id), "dead");
     assert_non_null(strstr(outcome_of(id), "expired: not started within 1 ms"));
@@ -180,6 +184,67 @@ static void test_expired(void **state)
     (void)redis("ZADD R:pin:mail:hone %lld %s", (long long)now_ms() - 10, other);
     assert_string_equal(claim(a, "mail", 9), "nil"); /* a claim sees it, too */
     assert_string_equal(state_of(other), "dead");
+}
+
+/* Nobody serves the queue any more: whoever tidies ends what was pinned. */
+static void test_nobody_serves_it(void **state)
+{
+    const char *a = on("one"), *b = on("two"), *c = on("three"), *other = serving("web", 9);
+    const char *stopped, *reloaded, *started;
+
+    (void)state;
+    (void)fcall("later_broadcast mail keep 1h x");
+    stopped = at(1, 1, -1);
+    reloaded = at(2, 1, -1);
+    (void)fcall("later_broadcast mail per host keep 1h expire 1ms y");
+    started = at(2, 1, -1); /* of three */
+    (void)claim(c, "mail", 9);
+    assert_string_equal(state_of(started), "running");
+    (void)redis("DEL R:worker:%s", a);
+    (void)redis("HDEL R:workers %s", a);
+    (void)redis("HSET R:worker:%s queues other", b); /* its file has changed */
+    (void)redis("HSET R:workers %s dead", c);
+    (void)fcall("later_v1_reap %s %s - 3 1000", other, c);
+    (void)fcall("later_explain %s", reloaded);
+    assert_non_null(strstr(named("text"), "is gone or serves queue mail no more"));
+    (void)redis("ZADD R:pin:mail:hthree %lld %s", (long long)now_ms() - 10, started);
+    assert_starts(fcall("later_v1_tidy %s 1 web 100000", other), "[");
+    assert_non_null(strstr(outcome_of(stopped), "its worker is gone"));
+    assert_non_null(strstr(outcome_of(reloaded), "its worker is gone"));
+    assert_non_null(strstr(outcome_of(started), "its host is gone"));
+    (void)usleep(5000); /* those of the other hosts have expired */
+    assert_starts(fcall("later_v1_tidy %s 1 web 100000", other), "[");
+    assert_string_equal(redis("EXISTS R:pins:mail R:pinned R:prio"), "0");
+}
+
+/* Pages go on behind a target that has gone meanwhile. */
+static void test_pages(void **state)
+{
+    const char *a = on("one"), *b = on("two"), *id[3], *name;
+
+    (void)state;
+    (void)on("three");
+    (void)fcall("later_broadcast mail in 1h x");
+    for (int i = 0; i < 3; i++)
+        id[i] = at(i + 1, 1, -1);
+    (void)fcall("later_v1_list mail due '' 1");
+    assert_string_equal(at(1, 0, -1), id[0]);
+    assert_string_equal(at(0, -1), text("w%s:0", b));
+    (void)fcall("later_v1_export mail due 1 '' '' 1");
+    name = at(0, -1);
+    assert_string_equal(name, text("w%s", a));
+    (void)fcall("later_cancel %s", id[0]);
+    (void)fcall("later_cancel %s", id[1]);
+    tidy(a);
+    (void)fcall("later_v1_list mail due w%s:5 1", b);
+    assert_string_equal(at(1, 0, -1), id[2]);
+    (void)fcall("later_v1_export mail due %s 5 %s 9", name, id[0]);
+    assert_string_equal(at(4, 0, -1), id[2]);
+    (void)fcall("later_v1_export mail due w9 '' '' 9");
+    assert_string_equal(at(0, -1), "");
+    assert_int_equal(len_at(-1), 4);
+    (void)fcall("later_v1_purge mail due 9");
+    assert_string_equal(redis("EXISTS R:pins:mail R:pinned R:prio"), "0");
 }
 
 static void test_token(void **state)
@@ -225,6 +290,16 @@ static void test_fsck(void **state)
     (void)fcall("later_v1_repair queue '' 200 mail");
     assert_string_equal(at(2, 0, -1), "bad-mark");
     assert_string_equal(redis("HGET R:prio mail"), "p");
+    (void)redis("DEL R:pins:mail");
+    (void)fcall("later_v1_repair jobs '' 200");
+    assert_string_equal(at(2, 0, -1), "bad-mark");
+    assert_string_equal(redis("SMEMBERS R:pins:mail"), text("[w%s]", a));
+    /* Another worker's job. */
+    (void)redis("ZADD R:pin:mail:w7 5 %s", id);
+    (void)fcall("later_v1_repair set '' 200 pin:mail:w7");
+    assert_string_equal(at(2, 0, -1), "misplaced");
+    assert_string_equal(redis("EXISTS R:pin:mail:w7"), "0");
+    assert_string_equal(state_of(id), "waiting");
     /* In another set. */
     (void)redis("DEL R:pin:mail:w%s", a);
     (void)redis("ZADD R:q:mail:5 %lld %s", (long long)now_ms(), id);
@@ -239,7 +314,8 @@ int main(void)
         FX_TEST(test_refused),       FX_TEST(test_each_worker_has_its_own),
         FX_TEST(test_one_of_a_host), FX_TEST(test_its_worker_goes),
         FX_TEST(test_life),          FX_TEST(test_passes_no_gates),
-        FX_TEST(test_expired),       FX_TEST(test_token),
+        FX_TEST(test_expired),       FX_TEST(test_nobody_serves_it),
+        FX_TEST(test_pages),         FX_TEST(test_token),
         FX_TEST(test_too_much),      FX_TEST(test_fsck),
     };
 

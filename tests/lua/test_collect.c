@@ -10,10 +10,10 @@ FX_FMT static void collect(const char *fmt, ...)
     assert_starts(call_line(text("later_v1_collect %s", line)), "[");
 }
 
-/* The row of the first queue in the reply, without its next. */
+/* The row of the first queue in the reply: passed, added, buried, why. */
 static const char *row(void)
 {
-    return text("%s %s %s %s", at(1, 1, -1), at(1, 2, -1), at(1, 3, -1), at(1, 4, -1));
+    return text("%s %s %s %s", at(1, 2, -1), at(1, 3, -1), at(1, 4, -1), at(1, 5, -1));
 }
 
 static int jobs(const char *queue)
@@ -88,15 +88,63 @@ static void test_waits_for_its_field(void **state)
     (void)redis("HSET h here x");
     collect("%s 1 mail z h ms - 0", w);
     assert_string_equal(row(), "- 1 0 ");
-    assert_time(int_at(1, 0, -1), -1000, 15); /* the youngest is looked at again in 10 ms */
-    (void)redis("HSET h young y");
-    (void)redis("ZADD z %lld new", (long long)now - 10001);
-    collect("%s 1 mail z h ms - 0", w);
-    assert_string_equal(row(), "- 1 1 ");
     assert_string_equal(at(1, 0, -1), "-");
-    assert_non_null(strstr(last_reason(), "it has no field in 'h', 10 s after its time"));
+    assert_time(int_at(1, 1, -1), -1000, 15); /* they are looked at again in 10 ms */
+    (void)redis("HSET h young y");
+    /* Ten seconds after its time, but it was seen just now. */
+    (void)redis("ZADD z 5 new");
+    collect("%s 1 mail z h ms - 0", w);
+    assert_string_equal(row(), "- 1 0 ");
+    assert_string_equal(redis("ZRANGE R:bodyless:mail 0 -1"), "[new]");
+    (void)redis("ZADD R:bodyless:mail %lld new %lld gone", (long long)now - 10001,
+                (long long)now - 60001);
+    collect("%s 1 mail z h ms - 0", w);
+    assert_string_equal(row(), "- 0 1 ");
+    assert_string_equal(at(1, 1, -1), "-");
+    assert_non_null(strstr(last_reason(), "it has no field in 'h' after 10 s"));
     assert_string_equal(named("key"), "new");
-    assert_string_equal(redis("EXISTS z h"), "0");
+    assert_string_equal(redis("EXISTS z h R:bodyless:mail"), "0");
+}
+
+/* A wrong unit is told, and costs nothing: members whose time would come stay. */
+static void test_wrong_unit(void **state)
+{
+    const char *w = worker();
+    int64_t now = now_ms();
+
+    (void)state;
+    (void)redis("ZADD z %lld past %lld future", (long long)now / 1000 - 5,
+                (long long)now / 1000 + 900);
+    collect("%s 1 mail z '' ms - 0", w);
+    assert_starts(row(), "- 0 1 its score ");
+    assert_non_null(strstr(row(), "looks like seconds, and the unit is ms"));
+    assert_string_equal(redis("ZRANGE z 0 -1"), "[future]");
+    (void)redis("HKEYS R:notes");
+    assert_starts(at(0, -1), "bad-adoption:mail its score ");
+    (void)redis("ZADD y %lld past %lld future", (long long)now - 5000, (long long)now + 900000);
+    collect("%s 1 mail y '' s - 0", w);
+    assert_starts(row(), "- 0 1 its score ");
+    assert_non_null(strstr(row(), "is it in ms?"));
+    assert_string_equal(redis("ZRANGE y 0 -1"), "[future]");
+    collect("%s 1 mail z '' s - 0", w); /* put right */
+    assert_string_equal(row(), "- 0 0 ");
+}
+
+/* There is no room for more dead jobs: none is forgotten for them. */
+static void test_many_dead(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    for (int i = 0; i < 9999; i++)
+        (void)redis("ZADD R:dead:mail 1 %d", i);
+    (void)redis("ZADD z 1 ~a 2 ~b 3 fine");
+    (void)redis("HSET h ~a x ~b x fine x");
+    (void)redis("HSET R:queues mail lock={key}");
+    collect("%s 1 mail z h ms - 0", w);
+    assert_starts(row(), "- 1 1 queue mail has no room for more dead jobs, and ");
+    assert_string_equal(redis("ZRANGE z 0 -1"), "[~b]");
+    assert_string_equal(redis("ZCARD R:dead:mail"), "10000");
 }
 
 /* Each is put among the dead, with what to do, and no other one suffers. */
@@ -110,6 +158,7 @@ static void test_no_jobs(void **state)
         {"ms", "1767225600", "m", "its score 1767225600 looks like seconds, and the unit is ms"},
         {"s", "1767225600000", "m", "its score 1767225600000 is after the year 5000: is it in ms?"},
         {"ms", "2e14", "m", "is after the year 5000"},
+        {"s", "2e14", "m", "is after the year 5000: is it in ms?"},
         {"ms", "1", "~a~b", "its member is no key"},
         {"ms", "1", "", "its member is no key"},
     };
@@ -183,7 +232,7 @@ static void test_one_alone(void **state)
         collect("%s 2 mail %s ms - 0 web y '' ms - 0", w, wrong[i][0]);
         assert_starts(row(), "- 0 0 ");
         assert_non_null(strstr(row(), wrong[i][1]));
-        assert_string_equal(at(2, 2, -1), "1");
+        assert_string_equal(at(2, 3, -1), "1");
     }
     assert_string_equal(redis("ZRANGE z 0 -1"), "[a]");
     assert_int_equal(jobs("mail"), 0);
@@ -208,9 +257,9 @@ static void test_pages(void **state)
         (void)redis("HSET h works%d x", i);
     collect("%s 2 mail z h ms - 0 web y '' ms - 0", w);
     assert_string_equal(row(), "128 0 0 ");
-    assert_string_equal(at(2, 1, -1), "0"); /* nothing was looked at */
-    for (; strcmp(at(1, 1, -1), "-") != 0; calls++)
-        collect("%s 1 mail z h ms - %s", w, at(1, 1, -1));
+    assert_string_equal(at(2, 2, -1), "0"); /* nothing was looked at */
+    for (; strcmp(at(1, 2, -1), "-") != 0; calls++)
+        collect("%s 1 mail z h ms - %s", w, at(1, 2, -1));
     assert_int_equal(calls, 2);
     assert_int_equal(jobs("mail"), 100);
     assert_string_equal(redis("ZCARD z"), "200");
@@ -288,8 +337,8 @@ static void test_cluster(void **state)
     epoch = shown(reply_at(r, 1));
     reply_free(r);
     assert_starts(collect_there(&cluster, epoch, "z"),
-                  "[- - 0 0 its keys are in another slot than this namespace");
-    assert_string_equal(collect_there(&cluster, epoch, "{t}z"), "[- - 1 0 ]");
+                  "[- - - 0 0 its keys are in another slot than this namespace");
+    assert_string_equal(collect_there(&cluster, epoch, "{t}z"), "[- - - 1 0 ]");
     test_redis_stop(&cluster);
 }
 
@@ -300,6 +349,8 @@ int main(void)
         FX_TEST(test_members_alone),
         FX_TEST(test_waits_for_its_field),
         FX_TEST(test_no_jobs),
+        FX_TEST(test_wrong_unit),
+        FX_TEST(test_many_dead),
         FX_TEST(test_not_fit_for_its_queue),
         FX_TEST(test_refused),
         FX_TEST(test_one_alone),

@@ -529,6 +529,7 @@ static void test_list_refusals(void **state)
                                        "mail due '' 1.5",
                                        "mail due '' nan",
                                        "mail due 0:0 1",
+                                       "mail due 13:0 1",
                                        "mail nosuch '' 1"};
 
     (void)state;

@@ -2,22 +2,24 @@
 --
 --   R:pin:<queue>:<target>  ZSET  id -> due ms, of the jobs that wait for this target
 --   R:pins:<queue>          SET   the targets that have any, and perhaps some that have none
+--   R:pinned                SET   the queues that have targets
 --
 -- target: w<epoch>, or h<host>; the record of a job has it as W. Their times are not in R:heads: no
 -- other worker could do something about them. The mark p has every worker of the queue look.
 
 local TARGETS = 2000        -- workers and hosts with jobs of one queue; more are not looked at
-local TIDY_ROWS = 100       -- jobs of a target that are ended in a call
-local EXPIRED_ROWS = 16     -- jobs of a target that are looked at for that
+-- What a call looks at that tidies, at random; and how many jobs it ends.
+local TIDY_QUEUES, TIDY_TARGETS, TIDY_ROWS, TIDY_ENDS = 8, 32, 100, 200
+local EXPIRE_MS = 3600000   -- of a job that says nothing, where its host is gone
 
 function L.pin_key(R, queue, target)
   return R .. ':pin:' .. queue .. ':' .. target
 end
 
--- -> the targets that have jobs of a queue, sorted
+-- -> the targets that have jobs of a queue, sorted by bytes
 function L.pin_targets(R, queue)
   local targets = L.ask(R .. ':pins:' .. queue, 'set', 'SRANDMEMBER', TARGETS)
-  table.sort(targets)
+  table.sort(targets, L.is_before)
   return targets
 end
 
@@ -37,11 +39,26 @@ function L.pinned_count(R, queue)
   return n
 end
 
+-- A job waits for a target.
+function L.put_pin(R, queue, target)
+  db('SADD', R .. ':pins:' .. queue, target)
+  db('SADD', R .. ':pinned', queue)
+end
+
 -- Take a target off the list if it has no jobs.
-local function drop_empty(R, queue, target)
+function L.drop_pin(R, queue, target)
   if db('ZCARD', L.pin_key(R, queue, target)) == 0 then
     db('SREM', R .. ':pins:' .. queue, target)
   end
+end
+
+-- -> the mark, if there are targets still
+function L.pinned_mark(R, queue)
+  if db('SCARD', R .. ':pins:' .. queue) > 0 then
+    return 'p'
+  end
+  db('SREM', R .. ':pinned', queue)
+  return ''
 end
 
 -- -> the targets that the worker of this step is
@@ -66,56 +83,107 @@ function L.gather_pinned(R, queue, room, ctx)
 end
 
 -- Jobs were claimed. -> the mark, if some are left for any target
-function L.pinned_mark(R, queue, ctx)
+function L.end_pinned(R, queue, ctx)
   for _, target in ipairs(own_targets(R, ctx)) do
-    drop_empty(R, queue, target)
+    L.drop_pin(R, queue, target)
   end
-  return db('SCARD', R .. ':pins:' .. queue) > 0 and 'p' or ''
+  return L.pinned_mark(R, queue)
 end
 
--- ---- targets that are gone, and jobs that have expired
+-- ---- targets that are gone
 
-local function is_gone(R, target)
-  local epoch = string.match(target, '^w(%d+)$')
-  local counter = epoch and db('HGET', R .. ':workers', epoch)
-  return epoch and (not counter or counter == 'dead')
+local function has_queue(queues, queue)
+  return string.find(',' .. (queues or '') .. ',', ',' .. queue .. ',', 1, true) ~= nil
 end
 
-local function cancel_all(book, queue, target)
-  local R = book.R
-  for _, id in ipairs(db('ZRANGE', L.pin_key(R, queue, target), 0, TIDY_ROWS - 1)) do
-    local state, job, tries = L.locate(R, id)
-    if state == 'waiting' and job.W == target then
-      L.cancel(book, id, state, job, tries, 'its worker is gone')
+-- -> host -> what its live workers serve, a list
+local function read_hosts(R)
+  local hosts = {}
+  for _, peer in ipairs(L.peers(R, {'host', 'queues'})) do
+    local host = peer.counter ~= 'dead' and peer.row[1]
+    if host then
+      hosts[host] = hosts[host] or {}
+      table.insert(hosts[host], peer.row[2] or '')
     end
   end
+  return hosts
 end
 
--- A claim would bury them, but nobody may come.
-local function bury_expired(book, queue, target)
-  local R, now_ms, key = book.R, book.now_ms, L.pin_key(book.R, queue, target)
-  local rows = db('ZRANGEBYSCORE', key, '-inf', L.int(now_ms), 'WITHSCORES', 'LIMIT', 0,
-                  EXPIRED_ROWS)
+-- Is there a live worker that a target means, and does it serve the queue?
+function L.is_target(book, target, queue)
+  local R, kind, name = book.R, string.match(target, '^([wh])(.+)$')
+  if kind == 'w' then
+    local counter = db('HGET', R .. ':workers', name)
+    return counter and counter ~= 'dead' and
+           has_queue(db('HGET', R .. ':worker:' .. name, 'queues'), queue)
+  end
+  book.hosts = book.hosts or read_hosts(R)
+  for _, queues in ipairs(book.hosts[name or ''] or {}) do
+    if has_queue(queues, queue) then
+      return true
+    end
+  end
+  return false
+end
+
+-- End a job whose worker is gone. Of a host another worker may come, until the job expires. -> was
+-- it ended?
+local function end_job(book, queue, target, id, due)
+  local state, job, tries = L.locate(book.R, id)
+  if state ~= 'waiting' or job.W ~= target then
+    return false
+  elseif string.byte(target) == 119 then -- w
+    L.cancel(book, id, state, job, tries, 'its worker is gone')
+    return true
+  elseif due + (L.whole(job.x) or EXPIRE_MS) >= book.now_ms then
+    return false
+  elseif tries.starts > 0 then
+    L.cancel(book, id, state, job, tries, 'its host is gone')
+    return true
+  end
+  db('ZREM', L.pin_key(book.R, queue, target), id)
+  L.bury(book.R, queue, id, L.outcome('dead', 0, book.now_ms, 0, 'expired: not started within ' ..
+         L.int(L.whole(job.x) or EXPIRE_MS) .. ' ms of its due time', ''), book.now_ms)
+  return true
+end
+
+-- Look at some jobs of a target that is gone, from a random one on. -> how many were ended
+local function end_jobs(book, queue, target, most)
+  local key, n = L.pin_key(book.R, queue, target), 0
+  local all = db('ZCARD', key)
+  local from = all > TIDY_ROWS and book.now_us % (all - TIDY_ROWS + 1) or 0
+  local rows = db('ZRANGE', key, from, from + TIDY_ROWS - 1, 'WITHSCORES')
   for i = 1, #rows, 2 do
-    local id = rows[i]
-    local job, tries = L.parse(db('HGET', R .. ':jobs', id)), L.tries(db('HGET', R .. ':tries', id))
-    if job and job.x and tries.starts == 0 and
-       L.due(rows[i + 1]) + tonumber(job.x) < now_ms then
-      db('ZREM', key, id)
-      L.bury(R, queue, id, L.outcome('dead', 0, now_ms, 0, 'expired: not started within ' ..
-             job.x .. ' ms of its due time', ''), now_ms)
+    if n < most and end_job(book, queue, target, rows[i], L.due(rows[i + 1])) then
+      n = n + 1
     end
   end
+  return n
 end
 
--- End the jobs whose worker is gone, and those that have expired.
-function L.tidy_pinned(book, queue)
-  for _, target in ipairs(L.pin_targets(book.R, queue)) do
-    if is_gone(book.R, target) then
-      cancel_all(book, queue, target)
-    else
-      bury_expired(book, queue, target)
+local function tidy_queue(book, queue, left)
+  local R = book.R
+  local targets = L.ask(R .. ':pins:' .. queue, 'set', 'SRANDMEMBER', TIDY_TARGETS)
+  table.sort(targets, L.is_before)
+  for _, target in ipairs(targets) do
+    if left > 0 and not L.is_target(book, target, queue) then
+      left = left - end_jobs(book, queue, target, left)
     end
-    drop_empty(book.R, queue, target)
+    L.drop_pin(R, queue, target)
+  end
+  if L.pinned_mark(R, queue) == '' then
+    L.mark_clear(R, queue, 'p')
+  end
+  return left
+end
+
+-- End the jobs whose worker is gone, in any queue: perhaps nobody serves it any more.
+function L.tidy_pinned(book)
+  local queues = db('SRANDMEMBER', book.R .. ':pinned', TIDY_QUEUES)
+  local left = TIDY_ENDS
+  table.sort(queues)
+  for _, queue in ipairs(queues) do
+    local ok, rest = L.try(tidy_queue, book, queue, left)
+    left = ok and rest or left
   end
 end

@@ -120,7 +120,7 @@ local function claim_pinned(R, queue, room, max_payload, ctx)
   if b.n > 0 then
     head = take(R, b, max_payload, head, ctx.claimed + room, ctx)
   end
-  return head, L.pinned_mark(R, queue, ctx)
+  return head, L.end_pinned(R, queue, ctx)
 end
 
 -- How many jobs of the queue may be claimed still, of `most` in all.

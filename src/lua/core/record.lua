@@ -183,7 +183,7 @@ function L.enqueue(R, id, job, tries, due, is_new)
   local key, mark = L.waiting_key(R, job, tries)
   db('ZADD', key, due, id)
   if job.W then
-    db('SADD', R .. ':pins:' .. job.queue, job.W)
+    L.put_pin(R, job.queue, job.W)
     db('SADD', R .. ':names', job.queue)
     L.wake(R, job.queue)
   else

@@ -6,8 +6,8 @@
 
 local WAITING = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
 
--- -> {key, is_raw: its members are payloads}*, in the order in which they are listed; nil for an
--- unknown state. R:running also has the jobs of other queues.
+-- -> {key, is_raw: its members are payloads, target: of pinned jobs}*, in the order in which they
+-- are listed; nil for an unknown state. R:running also has the jobs of other queues.
 function L.sets_of(R, queue, state)
   if state == 'running' then
     return {{key = R .. ':running'}}
@@ -18,7 +18,7 @@ function L.sets_of(R, queue, state)
   end
   local sets = L.head_sets(R, queue)
   for _, target in ipairs(L.pin_targets(R, queue)) do
-    sets[#sets + 1] = {key = L.pin_key(R, queue, target)}
+    sets[#sets + 1] = {key = L.pin_key(R, queue, target), target = target}
   end
   return sets
 end
@@ -32,6 +32,28 @@ function L.head_sets(R, queue)
     sets[i] = {key = R .. key, is_raw = name == 'raw'}
   end
   return sets
+end
+
+-- How a cursor names a set: by its number, or by its target. Targets come and go between pages.
+function L.set_name(sets, s)
+  return sets[s].target or L.int(s)
+end
+
+-- -> the number of the set that a cursor names, nil if there is none of this number; whether it is
+-- that set, or the one behind a target that has gone
+function L.set_number(sets, name)
+  local n = L.whole(name)
+  if n then
+    return n >= 1 and sets[n] and not sets[n].target and n or nil, true
+  elseif not string.find(name, '^[wh]') then
+    return nil
+  end
+  for s, set in ipairs(sets) do
+    if set.target and not L.is_before(set.target, name) then
+      return s, set.target == name
+    end
+  end
+  return #sets + 1, false
 end
 
 -- -> how many members these sets have together.

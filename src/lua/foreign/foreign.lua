@@ -2,7 +2,8 @@
 -- or the name of a field of a hash that has it. `later import --zset` moves them at once
 -- (v1/adopt.lua), a worker each when it is due (v1/collect.lua).
 
--- A score is a due time in unit s or ms. -> due ms; nil, why there is none
+-- A score is a due time in unit s or ms. -> due ms; nil, why there is none, the due time in ms if
+-- the score is in the other unit (nil: it is a time in neither)
 function L.foreign_due(score, unit, now_ms)
   local n = tonumber(score)
   local ms = unit == 's' and math.floor(n * 1000 + 0.5) or math.ceil(n)
@@ -10,9 +11,9 @@ function L.foreign_due(score, unit, now_ms)
     return nil, 'its score ' .. score .. ' is not finite'
   elseif ms > L.LATEST then
     return nil, 'its score ' .. score .. ' is after the year 5000' ..
-           (unit == 's' and ': is it in ms?' or '')
+           (unit == 's' and ': is it in ms?' or ''), unit == 's' and n <= L.LATEST and n or nil
   elseif unit == 'ms' and ms >= L.SECONDS_FROM and ms <= L.SECONDS_TO then
-    return nil, 'its score ' .. score .. ' looks like seconds, and the unit is ms'
+    return nil, 'its score ' .. score .. ' looks like seconds, and the unit is ms', n * 1000
   end
   return ms >= L.SECONDS_FROM and ms or now_ms
 end

@@ -56,7 +56,7 @@ local function targets_of(R, queue, kind)
       targets[#targets + 1], is_known[name] = name, true
     end
   end
-  table.sort(targets)
+  table.sort(targets, L.is_before)
   return targets
 end
 

@@ -370,18 +370,14 @@ local function by_pin(e, due_ms)
   if not kind then
     return nil
   end
-  for _, peer in ipairs(L.peers(e.R, {'host', 'pid', 'queues'})) do
-    local is_it = kind == 'w' and peer.epoch == name or kind == 'h' and peer.row[1] == name
-    if is_it and peer.counter ~= 'dead' and
-       string.find(',' .. (peer.row[3] or '') .. ',', ',' .. e.queue .. ',', 1, true) then
-      L.tell(e, 'workers', {peer.epoch, peer.row[1] or '', peer.row[2] or '', '', 0, 0})
-      return 'room', 'it was broadcast to ' .. L.where(peer.row[1], peer.row[2]) ..
-             ' and is due for ' .. L.since(e, due_ms) .. ': that worker has no room, or has not ' ..
-             'looked yet'
-    end
+  if L.is_target(e.book, e.job.W, e.queue) then
+    local row = kind == 'w' and redis.call('HMGET', e.R .. ':worker:' .. name, 'host', 'pid')
+    return 'room', 'it was broadcast to ' .. (row and L.where(row[1], row[2]) or 'host ' .. name) ..
+           ' and is due for ' .. L.since(e, due_ms) .. ': ' ..
+           (row and 'that worker has' or 'its workers have') .. ' no room, or not looked yet'
   end
   return 'worker', kind == 'w' and 'it was broadcast to worker ' .. name ..
-         ', which is gone: it is about to be cancelled' or
+         ', which is gone or serves queue ' .. e.queue .. ' no more: it is about to be cancelled' or
          'it was broadcast to host ' .. name .. ', where no worker serves queue ' .. e.queue ..
          ' now'
 end

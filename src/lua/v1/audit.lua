@@ -24,7 +24,6 @@
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local PAGE_MAX = 200
-local TARGETS = 2000        -- as in broadcast/pinned.lua
 local LOST = 'lost-found'   -- the queue of a job whose record names none
 
 -- A read; nil where a key has a foreign type.
@@ -118,9 +117,8 @@ local function is_bad_score(score)
   return score ~= score or score > L.LATEST or score == -math.huge
 end
 
--- -> every set where a job of this queue may be, the set of priority p first; whether there may be
--- more
-local function sets_of(ctx, queue, p)
+-- -> every set where a job of this queue may be that is not pinned, the set of priority p first
+local function sets_of(queue, p)
   local names = {'q:' .. queue .. ':' .. L.int(p)}
   for other = 0, 9 do
     if other ~= p then
@@ -129,11 +127,7 @@ local function sets_of(ctx, queue, p)
   end
   names[11], names[12], names[13] = 'solo:' .. queue, 'dead:' .. queue, 'done:' .. queue
   names[14] = 'parked:' .. queue
-  local targets = ask('SRANDMEMBER', ctx.R .. ':pins:' .. queue, TARGETS)
-  for _, target in ipairs(targets or {}) do
-    names[#names + 1] = 'pin:' .. queue .. ':' .. target
-  end
-  return names, not targets
+  return names
 end
 
 -- Write a new record, for this queue, where the record is missing or corrupt.
@@ -180,16 +174,27 @@ end
 
 -- ---- jobs: the records, and in which sets each job is
 
+-- A pinned job is also looked for in the set of its target.
+local function find_pin(ctx, queue, row)
+  local name = row.job and row.job.W and 'pin:' .. queue .. ':' .. row.job.W
+  local scores = name and ask_many('ZMSCORE', ctx.R .. ':' .. name, {row.id})
+  if name and not scores then
+    row.unsure = true
+  elseif scores and scores[1] then
+    row.sets[#row.sets + 1] = {name = name, score = tonumber(scores[1])}
+  end
+end
+
 -- Fill row.sets for the rows of one queue; row.unsure where a set could not be read. Most sets do
 -- not exist, and often only the first one does: so EXISTS comes before a read of all ids.
 local function find_sets(ctx, queue, rows)
-  local names, is_unsure = sets_of(ctx, queue, rows[1].job and rows[1].job.priority or 5)
-  local keys, ids = {}, {}
+  local names, keys, ids = sets_of(queue, rows[1].job and rows[1].job.priority or 5), {}, {}
   for i, name in ipairs(names) do
     keys[i] = ctx.R .. ':' .. name
   end
   for i, row in ipairs(rows) do
-    ids[i], row.unsure = row.id, is_unsure
+    ids[i] = row.id
+    find_pin(ctx, queue, row)
   end
   local left = db('EXISTS', unpack(keys))
   for k = 1, #keys do
@@ -241,6 +246,17 @@ local function judge_held(ctx, row)
   end
 end
 
+-- The target of a pinned job must be on the list of its queue.
+local function judge_target(ctx, row)
+  local target = row.job.W
+  if target and ask('SISMEMBER', ctx.R .. ':pins:' .. row.queue, target) == 0 then
+    tell(ctx, 'bad-mark', row.id, row.queue, 'its target ' .. target .. ' is not listed', function()
+      L.put_pin(ctx.R, row.queue, target)
+      L.mark_set(ctx.R, row.queue, 'p')
+    end)
+  end
+end
+
 local function judge_waiting(ctx, row, set)
   local R, id, queue = ctx.R, row.id, row.queue
   local function doomed(kind, why)
@@ -262,6 +278,8 @@ local function judge_waiting(ctx, row, set)
       db('ZREM', R .. ':' .. set.name, id)
       L.enqueue(R, id, row.job, tries, L.due(set.score))
     end)
+  else
+    judge_target(ctx, row)
   end
 end
 
@@ -363,22 +381,29 @@ local function judge_unknown(ctx, name, queue, id)
   end)
 end
 
-local function is_in_any(ctx, queue, id)
-  local row = {id = id, sets = {}}
+local function is_in_any(ctx, queue, id, job)
+  local row = {id = id, job = job, sets = {}}
   find_sets(ctx, queue, {row})
   return #row.sets > 0 or row.unsure
+end
+
+-- Is it a set of pinned jobs, and is this job none of them?
+local function is_of_other(name, job)
+  local target = string.match(name, '^pin:[^:]+:(.+)$')
+  return target and job.W ~= target
 end
 
 local function judge_member(ctx, name, queue, id, record)
   local R, job = ctx.R, L.parse(record)
   if not record then
     judge_unknown(ctx, name, queue, id)
-  elseif job and job.queue ~= queue then
+  elseif job and (job.queue ~= queue or is_of_other(name, job)) then
     local why = 'it was in ' .. name
-    local text = 'it is in ' .. name .. ', its record names queue ' .. job.queue
+    local text = 'it is in ' .. name .. ', its record names ' ..
+                 (job.queue ~= queue and 'queue ' .. job.queue or 'another target')
     tell(ctx, 'misplaced', id, job.queue, text, function()
       leave(R, name, id)
-      if not is_held(ctx, id) and not is_in_any(ctx, job.queue, id) then
+      if not is_held(ctx, id) and not is_in_any(ctx, job.queue, id, job) then
         bury(ctx, job.queue, id, why, {})
       end
     end)

@@ -94,7 +94,7 @@ local function page(R, queue, state, sets, at, count)
     end
     bytes, count = bytes + more, count - n
     if count <= 0 or bytes >= BYTES or n < all then
-      reply[1], reply[2], reply[3] = L.int(s), scores[n] or '', ids[n] or ''
+      reply[1], reply[2], reply[3] = L.set_name(sets, s), scores[n] or '', ids[n] or ''
       return reply
     end
     score, member = '', ''
@@ -104,10 +104,14 @@ end
 
 L.register('later_v1_export', {'no-writes'}, function(R, args)
   local queue = L.check_queue(args[1])
-  local sets, set, count = L.sets_of(R, queue, args[2]), L.whole(args[3]), L.whole(args[6])
-  if not sets or not set or set < 1 or set > #sets or not args[4] or not args[5] or
+  local sets, count, set, is_same = L.sets_of(R, queue, args[2]), L.whole(args[6]), nil, nil
+  if sets then
+    set, is_same = L.set_number(sets, args[3] or '')
+  end
+  if not set or not args[4] or not args[5] or
      not count or count < 1 or count > 200 or (args[4] ~= '' and not tonumber(args[4])) then
     L.fail('ELATER_ARGS', 'give QUEUE STATE SET SCORE MEMBER COUNT (1 to 200)')
   end
-  return page(R, queue, args[2], sets, {set = set, score = args[4], member = args[5]}, count)
+  return page(R, queue, args[2], sets, {set = set, score = is_same and args[4] or '',
+              member = is_same and args[5] or ''}, count)
 end)

@@ -11,6 +11,10 @@
 
 local RAW_BYTES = 1048576
 
+local function bad_args()
+  L.fail('ELATER_ARGS', 'give QUEUE STATE CURSOR COUNT (1 to 200)')
+end
+
 local function job_row(R, id, score, from)
   local record = redis.call('HGET', R .. ':jobs', id)
   local job = L.parse(record)
@@ -27,9 +31,12 @@ local function job_row(R, id, score, from)
           string.match(outcome, '^[^\n]*'), size, preview, '', job and job.K or ''}, job
 end
 
-local function waiting_page(R, queue, segment, offset, count)
+-- name: of the set at which it begins
+local function waiting_page(R, queue, name, offset, count)
   local reply, left, sets = {''}, count, L.sets_of(R, queue, 'due')
-  for s = segment, #sets do
+  local from, is_same = L.set_number(sets, name)
+  offset = is_same and offset or 0
+  for s = from or bad_args(), #sets do
     local set = sets[s]
     local rows
     if set.is_raw then -- they may be large
@@ -39,7 +46,7 @@ local function waiting_page(R, queue, segment, offset, count)
     end
     for i = 1, #rows, 2 do
       if left == 0 then
-        reply[1] = L.int(s) .. ':' .. L.int(offset + (i - 1) / 2)
+        reply[1] = L.set_name(sets, s) .. ':' .. L.int(offset + (i - 1) / 2)
         return reply
       end
       left = left - 1
@@ -51,7 +58,7 @@ local function waiting_page(R, queue, segment, offset, count)
       end
     end
     if set.is_raw and offset + #rows / 2 < redis.call('ZCARD', set.key) then
-      reply[1] = L.int(s) .. ':' .. L.int(offset + #rows / 2)
+      reply[1] = L.set_name(sets, s) .. ':' .. L.int(offset + #rows / 2)
       return reply
     end
     offset = 0
@@ -92,14 +99,13 @@ end
 L.register('later_v1_list', {'no-writes'}, function(R, args)
   local queue, state = L.check_queue(args[1]), args[2]
   local count = L.whole(args[4])
-  local segment, offset = string.match(args[3] or '', '^(%d+):(%d+)$')
-  segment, offset = L.whole(segment or '1'), L.whole(offset or '0')
-  if not count or count < 1 or count > 200 or
-     not segment or not offset or segment < 1 then
-    L.fail('ELATER_ARGS', 'give QUEUE STATE CURSOR COUNT (1 to 200)')
+  local name, offset = string.match(args[3] or '', '^(%S+):(%d+)$')
+  offset = L.whole(offset or '0')
+  if not count or count < 1 or count > 200 or not offset then
+    bad_args()
   end
   if state == 'due' then
-    return waiting_page(R, queue, segment, offset, count)
+    return waiting_page(R, queue, name or '1', offset, count)
   elseif state == 'running' then
     return running_page(R, queue, offset, count)
   elseif state == 'parked' then

@@ -103,6 +103,14 @@ L.register('later_v1_purge', {'allow-oom'}, function(R, args)
   end
   local removed = most > 0 and purge(R, queue, state, sets, most) or 0
   local left = L.count_in(sets)
+  for _, set in ipairs(sets) do
+    if set.target then
+      L.drop_pin(R, queue, set.target)
+    end
+  end
+  if sets[#sets].target and L.pinned_mark(R, queue) == '' then
+    L.mark_clear(R, queue, 'p')
+  end
   -- A step would correct the head. Without workers, stats would show a job that is gone.
   if state == 'due' and removed > 0 and left == 0 and
      db('EXISTS', R .. ':granted:' .. queue) == 0 then

@@ -206,8 +206,8 @@ end
 
 -- queues: {name, ms to keep its dead}*. A key of a foreign type must not keep the other queues
 -- untidy; the step reports it. -> how many raw members were buried
-local function tidy_queues(book, queues)
-  local R, now_us, now_ms, buried, room = book.R, book.now_us, book.now_ms, 0, TRIM_CALL
+local function tidy_queues(R, queues, now_us)
+  local now_ms, buried, room = L.ms(now_us), 0, TRIM_CALL
   local function trim(key, before)
     local ok, n = L.try(L.trim, R, key, before, math.min(TRIM_ROWS, room))
     room = room - (ok and n or 0)
@@ -220,7 +220,6 @@ local function tidy_queues(book, queues)
         trim(R .. ':dead:' .. queue, now_ms - tonumber(queues[i + 1]))
       end
       L.try(repair_marks, R, queue)
-      L.try(L.tidy_pinned, book, queue)
       local ok, n = L.try(bury_never, R, queue, now_us)
       buried = buried + (ok and n or 0)
     end
@@ -260,8 +259,8 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   local is_served, now_us = L.served(R), L.now_us()
   local now_ms = L.ms(now_us)
   keep_state(R, args[1], fields)
-  local book = L.book(R, now_us)
-  local buried = tidy_queues(book, queues)
+  local buried, book = tidy_queues(R, queues, now_us), L.book(R, now_us)
+  L.try(L.tidy_pinned, book)
   L.hand_on(book)
   drop_old(R .. ':await', now_ms)
   drop_old(R .. ':notes', now_ms - 600000)

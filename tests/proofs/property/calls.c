@@ -294,7 +294,7 @@ static void make_list(struct maker *k)
     char cursor[32] = "";
 
     if (percent(k, 40)) {
-        segment = strcmp(state, "due") == 0 ? 1 + below(k, 13) : 1;
+        segment = strcmp(state, "due") == 0 ? 1 + below(k, 12) : 1;
         offset = any(k, 30);
         (void)snprintf(cursor, sizeof(cursor), "%d:%lld", segment, (long long)offset);
     }

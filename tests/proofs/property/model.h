@@ -196,11 +196,13 @@ struct model_member_of {
     const char *name; /* NULL: this place is free */
     bool is_there;
     double score;
-    struct bytes body; /* p NULL: none */
+    struct bytes body;             /* p NULL: none */
+    int64_t seen_ms[MODEL_QUEUES]; /* in R:bodyless; 0: it is not there */
 };
 
 struct model_foreign {
     struct model_member_of member[MODEL_MEMBERS];
+    int64_t expires_ms[MODEL_QUEUES]; /* of R:bodyless */
 };
 
 /* A target that has pinned jobs of a queue, or had some. */
@@ -280,6 +282,7 @@ struct model {
     struct model_file file[MODEL_QUEUES];
     struct model_foreign foreign[MODEL_FOREIGNS];
     struct model_pin pin[MODEL_PINS];
+    bool is_pinned[MODEL_QUEUES]; /* is the queue in R:pinned? */
     struct model_job job[MODEL_JOBS];
     size_t jobs;
     struct model_raw raw[MODEL_RAWS];
@@ -652,7 +655,8 @@ size_t pins_jobs(struct model *m, int q, const char *target, struct model_job **
 void pins_drop_empty(struct model *m, int q, const char *target);
 /* The targets that a worker is. Returns how many. */
 size_t pins_of_worker(const struct model *m, int64_t epoch, char target[2][MODEL_TARGET]);
-void pins_tidy(struct model *m, int q);
+bool pins_any(struct model *m, int q);
+void pins_tidy(struct model *m);
 void pins_render(const struct model *m, struct rows *rows);
 /* As model_broken, of a pinned job that waits. */
 const char *pins_broken_job(struct model *m, const struct model_job *j);
@@ -681,7 +685,7 @@ void model_collect(struct model *m, int64_t epoch, size_t n, const struct model_
 void foreign_render(const struct model *m, struct rows *rows);
 /* How often things happened. */
 struct foreign_counts {
-    uint64_t added, buried, waited;
+    uint64_t added, buried, waited, stayed;
 };
 const struct foreign_counts *foreign_counts(void);
 

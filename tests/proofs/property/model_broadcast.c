@@ -11,8 +11,9 @@
 #include "rows.h"
 
 #define EXPIRE_MS 3600000
+#define TIDY_TARGETS 32
 #define TIDY_ROWS 100
-#define EXPIRED_ROWS 16
+#define TIDY_ENDS 200
 
 static struct broadcast_counts counts;
 
@@ -40,6 +41,7 @@ void pins_put(struct model *m, int q, const char *target)
 {
     struct model_pin *free_pin = NULL;
 
+    m->is_pinned[q] = true;
     if (find(m, q, target) != NULL)
         return;
     for (int i = 0; i < MODEL_PINS && free_pin == NULL; i++)
@@ -97,51 +99,17 @@ size_t pins_of_worker(const struct model *m, int64_t epoch, char target[2][MODEL
     return 2;
 }
 
-/* ---- tidying */
-
-static bool is_gone(struct model *m, const char *target)
-{
-    const struct model_worker *w =
-        target[0] == 'w' ? model_worker(m, strtoll(target + 1, NULL, 10)) : NULL;
-
-    return target[0] == 'w' && (w == NULL || w->is_dead);
-}
-
-static void end_jobs(struct model *m, int q, const char *target)
-{
-    struct model_job *row[MODEL_JOBS];
-    size_t n = pins_jobs(m, q, target, row);
-    char why[96];
-
-    for (size_t i = 0; is_gone(m, target) && i < n && i < TIDY_ROWS; i++) {
-        (void)model_cancel_live(m, row[i], "its worker is gone");
-        counts.gone++;
-    }
-    for (size_t i = 0; !is_gone(m, target) && i < n && i < EXPIRED_ROWS; i++) {
-        if (row[i]->starts > 0 || row[i]->x == MODEL_NONE ||
-            row[i]->score + row[i]->x >= MODEL_MS(m))
-            continue;
-        (void)snprintf(why, sizeof(why), "expired: not started within %lld ms of its due time",
-                       (long long)row[i]->x);
-        model_bury(m, row[i], model_outcome("dead", 0, MODEL_MS(m), 0, why, ""), 10000);
-        counts.expired++;
-    }
-}
-
-void pins_tidy(struct model *m, int q)
+/* -> whether it has targets; if not, it is a queue without pinned jobs */
+bool pins_any(struct model *m, int q)
 {
     struct model_pin *row[MODEL_PINS];
-    size_t n = pins_sorted(m, q, row);
+    bool is_any = pins_sorted(m, q, row) > 0;
 
-    if (n > 0)
-        model_mark(m, q, 'p');
-    for (size_t i = 0; i < n; i++) {
-        end_jobs(m, q, row[i]->target);
-        pins_drop_empty(m, q, row[i]->target);
-    }
+    m->is_pinned[q] &= is_any;
+    return is_any;
 }
 
-/* ---- broadcast */
+/* ---- tidying */
 
 static bool serves(const struct model_worker *w, const char *queue)
 {
@@ -149,8 +117,84 @@ static bool serves(const struct model_worker *w, const char *queue)
 
     (void)snprintf(list, sizeof(list), ",%s,", w->queues);
     (void)snprintf(wanted, sizeof(wanted), ",%s,", queue);
-    return w->is_there && !w->is_dead && w->quiet != 1 && strstr(list, wanted) != NULL;
+    return w->is_there && !w->is_dead && strstr(list, wanted) != NULL;
 }
+
+static bool is_gone(const struct model *m, int q, const char *target)
+{
+    for (size_t i = 0; i < m->workers; i++) {
+        const struct model_worker *w = &m->worker[i];
+        char names[2][MODEL_TARGET];
+
+        (void)snprintf(names[0], MODEL_TARGET, "w%lld", (long long)w->epoch);
+        (void)snprintf(names[1], MODEL_TARGET, "h%s", w->host);
+        if (serves(w, m->queue[q].name) &&
+            (strcmp(names[0], target) == 0 || strcmp(names[1], target) == 0))
+            return false;
+    }
+    return true;
+}
+
+/* True: it was ended. */
+static bool end_job(struct model *m, struct model_job *j)
+{
+    int64_t x = j->x == MODEL_NONE ? EXPIRE_MS : j->x;
+    char why[96];
+
+    if (j->pin[0] == 'w') {
+        (void)model_cancel_live(m, j, "its worker is gone");
+        counts.gone++;
+        return true;
+    }
+    if (j->score + x >= MODEL_MS(m))
+        return false;
+    if (j->starts > 0) {
+        (void)model_cancel_live(m, j, "its host is gone");
+        return true;
+    }
+    (void)snprintf(why, sizeof(why), "expired: not started within %lld ms of its due time",
+                   (long long)x);
+    model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, why, ""), 10000);
+    counts.expired++;
+    return true;
+}
+
+static void tidy_queue(struct model *m, int q, int *left)
+{
+    struct model_pin *row[MODEL_PINS];
+    struct model_job *job[MODEL_JOBS];
+    size_t n = pins_sorted(m, q, row);
+
+    if (n > TIDY_TARGETS)
+        abort(); /* they would be chosen at random */
+    for (size_t i = 0; i < n; i++) {
+        size_t jobs = is_gone(m, q, row[i]->target) ? pins_jobs(m, q, row[i]->target, job) : 0;
+
+        if (jobs > TIDY_ROWS)
+            abort();
+        for (size_t k = 0; k<jobs && * left> 0; k++)
+            *left -= end_job(m, job[k]);
+        pins_drop_empty(m, q, row[i]->target);
+    }
+    if (!pins_any(m, q)) {
+        char *mark = strchr(m->queue[q].marks, 'p');
+
+        if (mark != NULL)
+            memmove(mark, mark + 1, strlen(mark));
+    }
+}
+
+void pins_tidy(struct model *m)
+{
+    static const int sorted[MODEL_QUEUES] = {3, 2, 0, 1}; /* 0 Q-7_x mail sms */
+    int left = TIDY_ENDS;
+
+    for (int i = 0; i < MODEL_QUEUES; i++)
+        if (m->is_pinned[sorted[i]])
+            tidy_queue(m, sorted[i], &left);
+}
+
+/* ---- broadcast */
 
 static int by_name(const void *a, const void *b)
 {
@@ -166,7 +210,7 @@ static size_t targets(const struct model *m, int q, bool per_host,
     for (size_t i = 0; i < m->workers; i++) {
         const struct model_worker *w = &m->worker[i];
 
-        if (!serves(w, m->queue[q].name) || (per_host && w->host[0] == '\0'))
+        if (!serves(w, m->queue[q].name) || w->quiet == 1 || (per_host && w->host[0] == '\0'))
             continue;
         if (per_host)
             (void)snprintf(target[n++], MODEL_TARGET, "h%s", w->host);
@@ -248,6 +292,9 @@ void model_broadcast(struct model *m, int q, bool per_host, const struct model_o
 
 void pins_render(const struct model *m, struct rows *rows)
 {
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        if (m->is_pinned[q])
+            rows_text(rows, "pinned", "set", NULL, model_queue_name(q));
     for (int i = 0; i < MODEL_PINS; i++) {
         char key[64];
 

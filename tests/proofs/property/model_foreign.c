@@ -13,6 +13,8 @@
 
 #define LATEST 1e14
 #define FIELD_MS 10000
+#define FORGET_MS 60000
+#define EXPIRE_MS 3600000
 
 static struct foreign_counts counts;
 
@@ -157,42 +159,98 @@ static void judge_score(struct leaving *l, const char *why)
     (void)snprintf(l->why, sizeof(l->why), "its score %s %s", text, why);
 }
 
-/* False: it waits for its body, and is to be looked at again in *again ms. */
-static bool judge(struct model *m, int set, int q, struct model_member_of *one, struct leaving *l,
-                  int64_t *again)
+/* ---- members without a body */
+
+/* What was seen without a body, and when, is forgotten after an hour without another one. */
+static void expire(struct model *m, int q)
+{
+    for (int i = 0; i < MODEL_MEMBERS && m->foreign[0].expires_ms[q] < MODEL_MS(m); i++)
+        m->foreign[0].member[i].seen_ms[q] = 0;
+}
+
+static int64_t waits_ms(struct model *m, int q, struct model_member_of *one)
+{
+    int64_t now = MODEL_MS(m), since = one->score < (double)now ? (int64_t)ceil(one->score) : now;
+
+    expire(m, q);
+    if (one->seen_ms[q] == 0 || one->seen_ms[q] > now) {
+        one->seen_ms[q] = now;
+        m->foreign[0].expires_ms[q] = now + EXPIRE_MS;
+    }
+    return now - (since > one->seen_ms[q] ? since : one->seen_ms[q]);
+}
+
+static void forget_bodyless(struct model *m, int q, const struct leaving *l, size_t n)
+{
+    expire(m, q);
+    for (size_t i = 0; i < n; i++)
+        l[i].of->seen_ms[q] = 0;
+    for (int i = 0; i < MODEL_MEMBERS; i++)
+        if (m->foreign[0].member[i].seen_ms[q] <= MODEL_MS(m) - FORGET_MS)
+            m->foreign[0].member[i].seen_ms[q] = 0;
+}
+
+/* ---- what becomes of a member */
+
+enum judgement { LEAVES, WAITS, STAYS };
+
+/* Its payload, and why it can be no job. True: it waits, and is to be looked at again in *again ms.
+ */
+static bool take_body(struct model *m, int q, struct leaving *l, int64_t due, int64_t *again)
+{
+    int64_t age;
+
+    if (strchr(l->of->name, ' ') == NULL)
+        l->o.key = l->of->name;
+    else
+        (void)snprintf(l->why, sizeof(l->why), "%s",
+                       "its member is no key: 1 to 256 bytes without spaces and control "
+                       "characters");
+    if (l->of->body.p != NULL) {
+        l->payload = l->of->body;
+        return false;
+    }
+    if (l->why[0] != '\0' || due == MODEL_NONE)
+        return false;
+    age = waits_ms(m, q, l->of);
+    *again = age < 10 ? 10 : age > 1000 ? 1000 : age;
+    if (age >= FIELD_MS)
+        (void)snprintf(l->why, sizeof(l->why), "it has no field in 'h' after 10 s");
+    return age < FIELD_MS;
+}
+
+/* Is the score a time to come in the other unit? */
+static bool is_of_other_unit(const struct model *m, int set, double score)
+{
+    double other = model_foreign_is_ms(set) ? score * 1000 : score;
+
+    if (model_foreign_is_ms(set) && (score < 1e8 || score > 1e11))
+        return false;
+    return other <= LATEST && other > (double)MODEL_MS(m);
+}
+
+static enum judgement judge(struct model *m, int set, int q, struct model_member_of *one,
+                            struct leaving *l, int64_t *again)
 {
     const char *why;
     int64_t now = MODEL_MS(m), due = due_of(m, set, one->score, &why);
-    int64_t age = due == MODEL_NONE || due > now ? 0 : now - due;
 
     *l = (struct leaving){.of = one, .payload = {one->name, strlen(one->name)}};
     l->o = (struct model_options){.priority = 5,
-                                  .due = now - age,
+                                  .due = due == MODEL_NONE || due > now ? now : due,
                                   .a = MODEL_NONE,
                                   .t = MODEL_NONE,
                                   .x = MODEL_NONE,
                                   .k = MODEL_NONE,
                                   .unique_for = MODEL_NONE,
                                   .chain = MODEL_NO_CHAIN};
-    if (set == 0 && one->body.p == NULL && due != MODEL_NONE && age < FIELD_MS) {
-        *again = age < 10 ? 10 : age > 1000 ? 1000 : age;
-        return false;
-    }
-    if (set == 0 && one->body.p != NULL)
-        l->payload = one->body;
+    if (set == 0 && take_body(m, q, l, due, again))
+        return WAITS;
     if (why != NULL)
         judge_score(l, why);
-    if (set == 0 && strchr(one->name, ' ') == NULL && why == NULL)
-        l->o.key = one->name;
-    else if (set == 0 && why == NULL)
-        (void)snprintf(l->why, sizeof(l->why), "%s",
-                       "its member is no key: 1 to 256 bytes without spaces and control "
-                       "characters");
-    if (set == 0 && l->why[0] == '\0' && one->body.p == NULL)
-        (void)snprintf(l->why, sizeof(l->why), "it has no field in 'h', 10 s after its time");
     if (l->why[0] == '\0')
         why_unfit(m, q, l);
-    return true;
+    return why != NULL && is_of_other_unit(m, set, one->score) ? STAYS : LEAVES;
 }
 
 static void bury(struct model *m, int q, const struct leaving *l)
@@ -249,6 +307,14 @@ static int64_t next_due(struct model *m, const struct model_collect *c, double l
     return MODEL_NONE;
 }
 
+static void out_time(struct buf *out, int64_t ms)
+{
+    if (ms == MODEL_NONE)
+        out_text(out, "-");
+    else
+        out_int(out, ms);
+}
+
 static void collect(struct model *m, const struct model_collect *c, struct buf *out)
 {
     struct model_member_of *row[MODEL_MEMBERS];
@@ -256,33 +322,38 @@ static void collect(struct model *m, const struct model_collect *c, struct buf *
     size_t n = sorted(m, c->set, row), leaving = 0, jobs, passed = (size_t)c->passed;
     double last = score_of(c->set, MODEL_MS(m)), never = score_of(c->set, (int64_t)LATEST);
     int64_t again = MODEL_NONE, next = next_due(m, c, last, row, n);
+    char why[MODEL_REFUSAL] = "", note[400];
 
     for (size_t i = 0; i < n; i++) {
         int64_t wait = MODEL_NONE;
+        enum judgement j;
 
-        if (row[i]->score <= last && i < passed)
+        if ((row[i]->score <= last && i < passed) ||
+            (row[i]->score > last && row[i]->score <= never))
             continue;
-        if (row[i]->score > last && row[i]->score <= never)
-            continue;
-        if (judge(m, c->set, c->queue, row[i], &l[leaving], &wait))
-            leaving++;
-        else
-            counts.waited++;
-        if (wait != MODEL_NONE && (again == MODEL_NONE || MODEL_MS(m) + wait < again))
+        j = judge(m, c->set, c->queue, row[i], &l[leaving], &wait);
+        if (j == STAYS && why[0] == '\0')
+            memcpy(why, l[leaving].why, sizeof(why));
+        if (j == WAITS && (again == MODEL_NONE || MODEL_MS(m) + wait < again))
             again = MODEL_MS(m) + wait;
+        counts.waited += j == WAITS;
+        counts.stayed += j == STAYS;
+        leaving += j == LEAVES;
     }
     jobs = leave(m, c->queue, l, leaving);
-    if (again != MODEL_NONE && (next == MODEL_NONE || again < next))
-        next = again;
+    if (leaving > 0 && c->set == 0)
+        forget_bodyless(m, c->queue, l, leaving);
+    (void)snprintf(note, sizeof(note), "bad-adoption:%s %s", m->queue[c->queue].name, why);
+    if (why[0] != '\0')
+        model_put_note(m, note);
     buf_puts(out, "[ ");
-    if (next == MODEL_NONE)
-        out_text(out, "-");
-    else
-        out_int(out, next);
+    out_time(out, next);
+    out_time(out, again);
     out_text(out, "-");
     out_int(out, (int64_t)jobs);
     out_int(out, (int64_t)(leaving - jobs));
-    buf_puts(out, "s0: ] ");
+    out_text(out, why);
+    buf_puts(out, "] ");
 }
 
 void model_collect(struct model *m, int64_t epoch, size_t n, const struct model_collect *item,
@@ -301,6 +372,26 @@ void model_collect(struct model *m, int64_t epoch, size_t n, const struct model_
 
 /* ---- keys */
 
+static void render_bodyless(const struct model *m, int q, struct rows *rows)
+{
+    const struct model_foreign *f = &m->foreign[0];
+    bool is_any = false;
+    char key[64], expires[24];
+
+    (void)snprintf(key, sizeof(key), "bodyless:%s", model_queue_name(q));
+    for (int i = 0; i < MODEL_MEMBERS && f->expires_ms[q] >= MODEL_MS(m); i++) {
+        if (f->member[i].name == NULL || f->member[i].seen_ms[q] == 0)
+            continue;
+        rows_number(rows, key, "zset", f->member[i].name, f->member[i].seen_ms[q]);
+        is_any = true;
+    }
+    if (!is_any)
+        return;
+    (void)snprintf(key, sizeof(key), MODEL_ROOT ":bodyless:%s", model_queue_name(q));
+    (void)snprintf(expires, sizeof(expires), "%lld", (long long)f->expires_ms[q]);
+    rows_text(rows, "!expires", "key", key, expires);
+}
+
 void foreign_render(const struct model *m, struct rows *rows)
 {
     static const char *const keys[] = {"!z", "!y"};
@@ -317,4 +408,6 @@ void foreign_render(const struct model *m, struct rows *rows)
             if (one->name != NULL && one->body.p != NULL)
                 rows_put(rows, "!h", "hash", one->name, one->body.p, one->body.n);
         }
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        render_bodyless(m, q, rows);
 }

@@ -76,6 +76,14 @@ static size_t read_raws(struct model_raw *const *raw, size_t from, size_t n, int
     return at;
 }
 
+static void put_cursor(char next[64], int s, const char *target, size_t offset)
+{
+    if (target != NULL)
+        (void)snprintf(next, 64, "%s:%zu", target, offset);
+    else
+        (void)snprintf(next, 64, "%d:%zu", s, offset);
+}
+
 /* Segments: suspects, priorities 0 to 5, raw members, priorities 6 to 9, the targets of pinned
  * jobs.
  */
@@ -85,7 +93,7 @@ static void list_due(struct model *m, int q, int segment, int64_t offset, int co
     struct buf rows = BUF_INIT;
     struct model_pin *pin[MODEL_PINS];
     size_t pins = pins_sorted(m, q, pin);
-    char next[48] = "";
+    char next[64] = "";
 
     for (int s = segment; s <= 12 + (int)pins && next[0] == '\0'; s++) {
         struct model_job *row[MODEL_JOBS];
@@ -100,7 +108,7 @@ static void list_due(struct model *m, int q, int segment, int64_t offset, int co
             n = read_raws(raw, (size_t)offset, n, count + 1);
         for (size_t i = (size_t)offset; i < n; i++) {
             if (count == 0) {
-                (void)snprintf(next, sizeof(next), "%d:%zu", s, i);
+                put_cursor(next, s, s > 12 ? pin[s - 13]->target : NULL, i);
                 break;
             }
             count--;
@@ -110,7 +118,7 @@ static void list_due(struct model *m, int q, int segment, int64_t offset, int co
                 job_row(row[i], row[i]->error, &rows);
         }
         if (n < all && next[0] == '\0')
-            (void)snprintf(next, sizeof(next), "%d:%zu", s, n);
+            put_cursor(next, s, s > 12 ? pin[s - 13]->target : NULL, n);
         offset = 0;
     }
     buf_puts(out, "[ ");

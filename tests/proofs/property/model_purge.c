@@ -144,12 +144,19 @@ void model_purge(struct model *m, int q, const char *state, int64_t most, struct
                                                        : JOB_DONE;
     struct model_job *row[MODEL_JOBS];
     struct model_raw *raw[MODEL_RAWS];
+    struct model_pin *pin[MODEL_PINS];
+    bool had_pins = is_due && pins_sorted(m, q, pin) > 0;
     int64_t removed = 0, left;
+    char *mark;
 
     if (most > 0)
         removed = is_due      ? purge_due(m, q, most)
                   : is_parked ? purge_parked(m, q, most)
                               : purge_kept(m, q, of, most);
+    for (size_t i = 0, n = is_due ? pins_sorted(m, q, pin) : 0; i < n; i++)
+        pins_drop_empty(m, q, pin[i]->target);
+    if (had_pins && !pins_any(m, q) && (mark = strchr(m->queue[q].marks, 'p')) != NULL)
+        memmove(mark, mark + 1, strlen(mark));
     left = (int64_t)(model_jobs(m, q, of, -1, row) + (is_due ? model_raws(m, q, raw) : 0));
     if (is_due && removed > 0 && left == 0 && waiters_granted(m, q, row) == 0)
         m->queue[q].has_head = false;

@@ -412,7 +412,6 @@ static void claim_pinned(struct claims *c, const struct model_want *w, int64_t r
     struct model_job *row[MODEL_JOBS];
     char target[2][MODEL_TARGET];
     size_t targets = pins_of_worker(c->m, c->step->epoch, target), taken = 0;
-    struct model_pin *listed[MODEL_PINS];
 
     for (size_t t = 0; t < targets; t++) {
         size_t n = pins_jobs(c->m, w->queue, target[t], row), at = 0;
@@ -430,7 +429,7 @@ static void claim_pinned(struct claims *c, const struct model_want *w, int64_t r
             broadcast_claimed();
     for (size_t t = 0; t < targets; t++)
         pins_drop_empty(c->m, w->queue, target[t]);
-    (void)strcpy(marks, pins_sorted(c->m, w->queue, listed) > 0 ? "p" : "");
+    (void)strcpy(marks, pins_any(c->m, w->queue) ? "p" : "");
     free(cand);
 }
 

@@ -641,6 +641,7 @@ static void judge_gates(struct model *m)
 void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf *out)
 {
     int64_t now = MODEL_MS(m), buried = 0;
+    struct model_pin *pin[MODEL_PINS];
 
     if (strcmp(model_status(m, epoch), "ok") != 0) {
         buf_puts(out, "[ [ ] i0 ] ");
@@ -652,9 +653,11 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
         model_trim(m, q, JOB_DONE, now, TRIM_ROWS);
         model_trim(m, q, JOB_DEAD, now - keep[q], TRIM_ROWS);
         repair_marks(m, q);
-        pins_tidy(m, q);
+        if (pins_sorted(m, q, pin) > 0)
+            model_mark(m, q, 'p');
         buried += bury_never(m, q);
     }
+    pins_tidy(m);
     for (size_t i = 0; i < m->jobs; i++)
         if (m->job[i].await_ms < now)
             m->job[i].await_ms = MODEL_NONE;

@@ -279,10 +279,10 @@ static void print_counts(void)
                  (unsigned long long)topic_counts()->copies,
                  (unsigned long long)topic_counts()->buried,
                  (unsigned long long)topic_counts()->repeated);
-    (void)printf("foreign queues: %llu members became jobs, %llu were buried, %llu waited\n",
-                 (unsigned long long)foreign_counts()->added,
-                 (unsigned long long)foreign_counts()->buried,
-                 (unsigned long long)foreign_counts()->waited);
+    (void)printf(
+        "foreign queues: %llu members became jobs, %llu were buried, %llu waited, %llu stayed\n",
+        (unsigned long long)foreign_counts()->added, (unsigned long long)foreign_counts()->buried,
+        (unsigned long long)foreign_counts()->waited, (unsigned long long)foreign_counts()->stayed);
     (void)printf("broadcasts: %llu jobs, %llu claimed, %llu whose worker was gone, %llu expired\n",
                  (unsigned long long)broadcast_counts()->added,
                  (unsigned long long)broadcast_counts()->claimed,
@@ -310,7 +310,7 @@ static void assert_counts(void)
     assert_true(topic_counts()->copies > 0 && topic_counts()->buried > 0 &&
                 topic_counts()->repeated > 0);
     assert_true(foreign_counts()->added > 0 && foreign_counts()->buried > 0 &&
-                foreign_counts()->waited > 0);
+                foreign_counts()->waited > 0 && foreign_counts()->stayed > 0);
     assert_true(broadcast_counts()->claimed > 0 && broadcast_counts()->gone > 0 &&
                 broadcast_counts()->expired > 0);
     for (int i = 0; i < MODEL_CALLBACKS; i++)
