@@ -160,10 +160,51 @@ static void X13_killed_while_adopting(void **state)
         kills, acked);
 }
 
+/* ---- the clock of Redis */
+
+static int setup_clock(void **state)
+{
+    (void)state;
+    nmembers = 0;
+    stage_begin(&stage);
+    stage_clock(&stage);
+    test_redis_start(&stage.redis, NULL);
+    stage_plain();
+    test_handler(stage.dir, "q", "echo \"$(cat)\" >> %s\n", stage.out);
+    stage_start_plain(&stage, &stage.a, "a",
+                      "queues: { q: { adopt: { zset: foreign, unit: ms } } }\n");
+    return 0;
+}
+
+/* A member that is due half a second from now, by Redis' clock, runs then. */
+static void assert_is_taken(int64_t offset_ms, const char *member)
+{
+    CLEANUP_FREE char *score = mem_printf("%lld", (long long)(test_now_ms() + offset_ms + 500));
+
+    reply_free(test_redis_call(&stage.redis, "ZADD", "foreign", score, member, NULL));
+    assert_true(test_until_lines(stage.out, member, 1, 5000));
+}
+
+static void X17_clock_of_redis_steps(void **state)
+{
+    static const int64_t steps_ms[] = {0, 3600000, -3600000, -3620000, 0};
+
+    (void)state;
+    assert_true(test_laterd_says(&stage.a, "event=registered", STAGE_WAIT_MS));
+    for (size_t i = 0; i < sizeof(steps_ms) / sizeof(steps_ms[0]); i++) {
+        CLEANUP_FREE char *member = mem_printf("m%zu", i);
+
+        __atomic_store_n(&stage.clock->offset_us, steps_ms[i] * 1000, __ATOMIC_SEQ_CST);
+        assert_is_taken(steps_ms[i], member);
+    }
+    stage.unsound = "beats an hour ahead";
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(X13_killed_while_adopting, setup, teardown),
+        cmocka_unit_test_setup_teardown(X17_clock_of_redis_steps, setup_clock, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
