@@ -492,6 +492,38 @@ static void test_reserves_behind_others(void **cmocka_state)
     assert_string_equal(redis("ZCARD R:sem:s"), "0");
 }
 
+/* A job that keeps gates makes way when older jobs of its queue come to wait before it. */
+static void test_makes_way(void **cmocka_state)
+{
+    const char *w = serving("mail", 200), *id, *ticket, *due;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set r rate 1/1h");
+    (void)fcall("later_limit_set s semaphore 1");
+    (void)fcall("later_limit_set t semaphore 0");
+    (void)fcall("later_throttle r");
+    (void)fcall("later_sem_acquire s ann");
+    for (int i = 0; i < 70; i++)
+        (void)add("mail sem t rate r x");
+    id = add("mail sem s rate r x");
+    assert_string_equal(claims(w, 100), "");
+    ticket = redis("ZSCORE R:parked:mail %s", id);
+    due = (fcall("later_show %s", id), named("due_ms"));
+    (void)send_args(4,
+                    (const char *[]){"HSET", ROOT ":parked", id,
+                                     text("%s 16 %s 1\nsem:s\nrate:r", ticket, due)},
+                    NULL);
+    (void)fcall("later_sem_release s ann");
+    assert_string_equal(redis("ZCARD R:sem:s"), "1");
+    (void)fcall("later_limit_set t semaphore 100");
+    assert_string_equal(claims(w, 100), "");
+    assert_string_equal(redis("ZCARD R:line:mail:rate:r"), "71");
+    assert_string_equal(redis("ZCARD R:sem:s"), "0");
+    (void)fcall("later_limit_set r rate 1000/1s algorithm sliding");
+    assert_int_equal(strlen(claims(w, 100)), 65 * 12 + 64); /* as many as one call offers */
+    assert_int_equal(strlen(claims(w, 100)), 6 * 12 + 5);
+}
+
 /* A step has room for one job, and the semaphore for more: a wake tells the other workers. */
 static void test_more_places_than_room(void **cmocka_state)
 {
@@ -716,6 +748,7 @@ int main(void)
         FX_TEST(test_busy_worker_comes_to_its_turn),
         FX_TEST(test_more_places_than_room),
         FX_TEST(test_reserves_behind_others),
+        FX_TEST(test_makes_way),
         FX_TEST(test_suspects_at_many_gates),
         FX_TEST(test_template_that_changes),
         FX_TEST(test_gate_that_never_opens),

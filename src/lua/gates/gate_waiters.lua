@@ -91,21 +91,36 @@ end
 -- ---- parking
 
 -- A job that has taken some of its gates gives them back, and takes them again when it is its turn.
--- It does so when its queue stands aside, since it is offered nothing for a while; and when it
--- comes to wait behind others of its queue, since it is their turn first, and a queue that is put
--- aside looks at its first jobs only (OPEN_MAX).
+-- -> whether its spot has changed
 local function keep_nothing(book, job, spot)
-  if spot.passed_over > PASSED_OVER_MAX then
+  local keeps = spot.passed_over > PASSED_OVER_MAX
+  if keeps then
     L.let_go(book, {job})
     spot.passed_over = PASSED_OVER_MAX
   end
+  return keeps
 end
 
--- Does a job that takes its gates one by one come to wait behind others of its queue?
-local function is_behind(book, queue, id, spot)
-  local first = spot.passed_over > PASSED_OVER_MAX and
-                db('ZRANGE', parked_at(book, queue, id), 0, 0, 'WITHSCORES')
-  return first and first[2] and tonumber(first[2]) < spot.ticket
+-- The first job of the queue at this gate keeps nothing.
+local function empty_first(book, queue, id)
+  local job = db('ZRANGE', parked_at(book, queue, id), 0, 0)[1]
+  local spot = L.read_spot(job and db('HGET', book.R .. ':parked', job))
+  if spot and keep_nothing(book, job, spot) then
+    db('HSET', book.R .. ':parked', job, L.spot_text(spot))
+  end
+end
+
+-- A job comes to wait at this gate. Only the first job of a queue may keep gates there: so a queue
+-- that is put aside has one job at most that gives some back.
+local function make_way(book, queue, id, job, spot)
+  local first = db('ZRANGE', parked_at(book, queue, id), 0, 0, 'WITHSCORES')
+  local is_behind = first[2] and tonumber(first[2]) < spot.ticket
+  if is_behind or db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 then
+    keep_nothing(book, job, spot)
+  end
+  if first[2] and not is_behind then
+    empty_first(book, queue, id)
+  end
 end
 
 -- Make the queue a waiter of this gate with this ticket, or its own where that is lower, unless it
@@ -117,24 +132,27 @@ local function join_waiters(book, queue, g, ticket)
   L.arm_gate(book, g)
 end
 
--- Let a job wait for its gate number spot.at.
-local function park(book, queue, job, spot)
+-- Write that a job waits for its gate number spot.at.
+local function write_parked(book, queue, job, spot)
   local id = spot.gates[spot.at]
-  if db('SISMEMBER', book.R .. ':aside:' .. queue, id) == 1 or is_behind(book, queue, id, spot) then
-    keep_nothing(book, job, spot)
-  end
   db('ZADD', parked_at(book, queue, id), spot.ticket, job)
   db('ZADD', book.R .. ':parked:' .. queue, spot.ticket, job)
   db('HSET', book.R .. ':parked', job, L.spot_text(spot))
   join_waiters(book, queue, L.gate(book, id), spot.ticket)
 end
 
--- Park a job that waits for no gate yet.
+-- Let a job wait for its gate number spot.at. Its ticket may be lower than those of others there.
+local function park(book, queue, job, spot)
+  make_way(book, queue, spot.gates[spot.at], job, spot)
+  write_parked(book, queue, job, spot)
+end
+
+-- Park a job that waits for no gate yet. Its ticket is the newest.
 function L.park_new(book, queue, job, spot)
   L.is_new(parked_at(book, queue, spot.gates[spot.at]), 'zset', job)
   L.is_new(book.R .. ':parked:' .. queue, 'zset', job)
   L.is_new(book.R .. ':parked', 'hash', job)
-  park(book, queue, job, spot)
+  write_parked(book, queue, job, spot)
 end
 
 -- The queue has no parked job at this gate any more.
@@ -284,13 +302,7 @@ end
 -- ---- opening
 
 local function put_aside(book, queue, g)
-  for _, job in ipairs(db('ZRANGE', parked_at(book, queue, g.id), 0, OPEN_MAX - 1)) do
-    local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
-    if spot and spot.passed_over > PASSED_OVER_MAX then
-      keep_nothing(book, job, spot)
-      db('HSET', book.R .. ':parked', job, L.spot_text(spot))
-    end
-  end
+  empty_first(book, queue, g.id)
   db('ZREM', g.waiters, queue)
   db('SADD', book.R .. ':aside:' .. queue, g.id)
   L.mark_set(book.R, queue, 'a')

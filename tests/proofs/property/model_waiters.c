@@ -175,20 +175,29 @@ static void keep_nothing(struct model *m, struct model_job *j)
     j->spot.passed_over = MODEL_PASSED_OVER_MAX;
 }
 
-/* Would the job wait behind others of its queue? */
-static bool is_behind(const struct model *m, const struct model_job *j, const struct model_gate *g)
+/* -> the first job of the queue at this gate; NULL: none */
+static struct model_job *first_at(struct model *m, int q, const struct model_gate *g)
 {
+    struct model_job *first = NULL;
+
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].queue == j->queue && &m->job[i] != j && waits_at(&m->job[i], g) &&
-            m->job[i].spot.ticket < j->spot.ticket)
-            return true;
-    return false;
+        if (m->job[i].queue == q && waits_at(&m->job[i], g) &&
+            (first == NULL || m->job[i].spot.ticket < first->spot.ticket))
+            first = &m->job[i];
+    return first;
 }
 
+/* Only the first job of a queue may keep gates while it waits for another. */
 static void park(struct model *m, struct model_job *j, int at)
 {
-    if (j->spot.gate[at - 1]->is_aside[j->queue] || is_behind(m, j, j->spot.gate[at - 1]))
+    struct model_gate *g = j->spot.gate[at - 1];
+    struct model_job *first = first_at(m, j->queue, g);
+    bool is_behind = first != NULL && first->spot.ticket < j->spot.ticket;
+
+    if (g->is_aside[j->queue] || is_behind)
         keep_nothing(m, j);
+    if (first != NULL && !is_behind)
+        keep_nothing(m, first);
     j->state = JOB_PARKED;
     j->score = j->spot.ticket;
     j->spot.at = at;
@@ -435,14 +444,10 @@ bool worker_leave_gate(struct model *m, const struct model_worker *w)
 
 static void put_aside(struct model *m, int q, struct model_gate *g)
 {
-    struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(m, q, JOB_PARKED, -1, row), seen = 0;
+    struct model_job *first = first_at(m, q, g);
 
-    for (size_t i = 0; i < n && seen < OPEN_MAX; i++)
-        if (waits_at(row[i], g)) {
-            keep_nothing(m, row[i]);
-            seen++;
-        }
+    if (first != NULL)
+        keep_nothing(m, first);
     g->is_aside[q] = true;
     model_mark(m, q, 'a');
 }
