@@ -167,7 +167,8 @@ local function take_raw(R, b, room, ctx)
   return next_raw.due
 end
 
-local function append(b, from, i)
+-- Append row i of a slice of one set.
+function L.append_row(b, from, i)
   local n = b.n + 1
   add_rows(b, from.sets[1], 1)
   b.ids[n], b.dues[n] = from.ids[i], from.dues[i]
@@ -181,10 +182,10 @@ local function merge(b, ids, raws, room, head, now_ms)
   local i, k, last = 1, 1, b.n + room
   while b.n < last and (i <= ids.n or k <= raws.n) do
     if k > raws.n or i <= ids.n and ids.dues[i] <= L.due(raws.scores[k]) then
-      append(b, ids, i)
+      L.append_row(b, ids, i)
       i = i + 1
     else
-      append(b, raws, k)
+      L.append_row(b, raws, k)
       k = k + 1
     end
   end
