@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "batch.h"
+#include "broadcast.h"
 #include "chain.h"
 #include "ledger.h"
 #include "plan.h"
@@ -16,7 +17,7 @@
 #define R SERVER_ROOT
 #define SETS_A_QUEUE 15 /* ten priorities, solo, dead, done, parked, due */
 
-enum set { SOLO = 10, DEAD_SET, DONE_SET, PARKED, DUE };
+enum set { SOLO = 10, DEAD_SET, DONE_SET, PARKED, DUE, PINNED };
 
 /* Everything that Redis holds, as it came. */
 struct view {
@@ -136,6 +137,14 @@ static void check_state(const struct view *v, struct entry *e)
         }
     }
     sets += epoch >= 0;
+    if (broadcast_is_waiting(e)) {
+        sets++;
+        found = PINNED;
+    }
+    if (e->where == WAITING && e->target[0] != '\0' && (record == NULL || found == DONE_SET)) {
+        broadcast_check_cancelled(e);
+        ledger_cancel(e);
+    }
     /* It expired, before its batch was cancelled or without that. */
     if ((e->where == WAITING || e->where == CANCELLED) && e->may_expire && e->start == 0 &&
         found == DEAD_SET)
@@ -145,12 +154,13 @@ static void check_state(const struct view *v, struct entry *e)
                     record != NULL ? "with a" : "without a");
         return;
     }
-    want = e->where == RUNNING   ? -1
-           : e->where == DEAD    ? DEAD_SET
-           : e->where != WAITING ? DONE_SET
-           : e->crashes >= 2     ? SOLO
-           : record != NULL      ? priority_of(reply_str(record))
-                                 : -2;
+    want = e->where == RUNNING    ? -1
+           : e->where == DEAD     ? DEAD_SET
+           : e->where != WAITING  ? DONE_SET
+           : e->target[0] != '\0' ? PINNED
+           : e->crashes >= 2      ? SOLO
+           : record != NULL       ? priority_of(reply_str(record))
+                                  : -2;
     if (e->where == WAITING && found == PARKED && (e->lock != 0 || e->has_sem || e->has_rate))
         return;
     if ((record == NULL && (e->where == DONE || e->where == CANCELLED)) ||

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "batch.h"
+#include "broadcast.h"
 #include "chain.h"
 #include "plan.h"
 #include "audit.h"
@@ -372,6 +373,7 @@ static void take_claim(int64_t epoch, const struct told *c)
         return;
     }
     check_claim(e, c);
+    broadcast_check_claim(e, epoch);
     if (find_claim(fence) != NULL)
         world_break("I2-fence-twice", "the fence %lld was given out before", (long long)fence);
     e->where = RUNNING;
@@ -840,6 +842,10 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
         on_move(a, r);
     } else if (strncmp(f, "later_batch", strlen("later_batch")) == 0) {
         on_batch(f, a, r);
+    } else if (strcmp(f, "later_publish") == 0) {
+        broadcast_published(argc - 4, a, r);
+    } else if (strcmp(f, "later_broadcast") == 0) {
+        broadcast_added(argc - 4, a, r);
     } else if (strcmp(f, "ZADD") == 0) {
         on_zadd(argv);
     }
@@ -977,6 +983,21 @@ const struct raw *ledger_raws(size_t *n)
 bool ledger_knows_worker(int64_t epoch)
 {
     return find_worker(epoch) != NULL;
+}
+
+const struct worker *ledger_process(int64_t epoch)
+{
+    const struct known *k = find_worker(epoch);
+
+    return k != NULL && !k->is_written_off ? process_of(k) : NULL;
+}
+
+int64_t ledger_epoch(const struct worker *w)
+{
+    for (size_t i = 0; i < now.nworkers; i++)
+        if (!now.workers[i].is_written_off && process_of(&now.workers[i]) == w)
+            return now.workers[i].epoch;
+    return 0;
 }
 
 size_t ledger_workers(void)

@@ -12,6 +12,9 @@
  *       batch.h)
  *   schedule-… each occurrence of a schedule is added once, or counted as skipped or missed
  *       (schedule.h)
+ *   topic-copies  what is published has a copy for each queue, once
+ *   broadcast-all, -target, -gone  each worker or host has a job of a broadcast, runs it itself,
+ *       and it is cancelled only when that is gone (broadcast.h)
  *   foreign-once  each member of a foreign queue is in its set, or became one job (foreign.h)
  *   LockToken   the fences of a lock rise            I10 nothing is left behind
  *   GcraWindow  no more starts in any time than burst + rate * time
@@ -61,8 +64,9 @@ struct entry {
     struct chain chain;
     int batch; /* 0: none */
     bool is_child, has_died;
-    int schedule; /* its number, from 1; 0: none */
-    int member;   /* of the foreign queue, from 1; 0: none */
+    int schedule;    /* its number, from 1; 0: none */
+    int member;      /* of the foreign queue, from 1; 0: none */
+    char target[72]; /* w<epoch> or h<host>: of a broadcast to it */
     int64_t occurrence_ms;
 };
 
@@ -101,6 +105,10 @@ struct entry *ledger_at(size_t i);
 struct entry *ledger_find(const char *id);
 const struct raw *ledger_raws(size_t *n);
 bool ledger_knows_worker(int64_t epoch);
+/* The worker of this epoch, as long as Redis takes it for alive; NULL: none. */
+const struct worker *ledger_process(int64_t epoch);
+/* The epoch of this worker while Redis takes it for alive; 0: it does not. */
+int64_t ledger_epoch(const struct worker *w);
 /* How many of the workers that Redis knows have died? */
 size_t ledger_dead_workers(void);
 size_t ledger_workers(void);

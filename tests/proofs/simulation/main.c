@@ -1,6 +1,6 @@
 /*
  * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--workers N] [--verbose]
- *           [--without fence|link|gate|rate|cursor|take|guard]
+ *           [--without fence|link|gate|rate|cursor|take|guard|target]
  *
  * Deterministic simulation of the shipped scheduler on a real redis-server. README.md in this
  * folder says what is real and what is not. Exit status: 0 if no property broke, else 1.
@@ -13,6 +13,7 @@
 
 #include "audit.h"
 #include "batch.h"
+#include "broadcast.h"
 #include "chain.h"
 #include "foreign.h"
 #include "ledger.h"
@@ -189,6 +190,7 @@ static void run_seed(uint64_t seed, const struct options *o, struct totals *t)
     batch_begin(&plan);
     schedule_begin(&plan);
     foreign_begin(&plan);
+    broadcast_begin(&plan);
     net_begin(&plan);
     virtual_pool_begin(&plan);
     workers_begin(&plan);
@@ -260,9 +262,9 @@ static int run_all(const struct options *o)
 
 static void usage(void)
 {
-    (void)fprintf(stderr,
-                  "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
-                  "[--without fence|link|gate|rate|cursor|take|guard] [--workers N] [--verbose]\n");
+    (void)fprintf(stderr, "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
+                          "[--without fence|link|gate|rate|cursor|take|guard|target] [--workers N] "
+                          "[--verbose]\n");
     exit(64);
 }
 
@@ -292,7 +294,7 @@ static void read_option(struct options *o, const char *name, const char *value)
              (strcmp(value, "fence") == 0 || strcmp(value, "link") == 0 ||
               strcmp(value, "gate") == 0 || strcmp(value, "rate") == 0 ||
               strcmp(value, "cursor") == 0 || strcmp(value, "take") == 0 ||
-              strcmp(value, "guard") == 0))
+              strcmp(value, "guard") == 0 || strcmp(value, "target") == 0))
         o->without = value;
     else if (strcmp(name, "--workers") == 0)
         o->workers = (unsigned)atoi(value);

@@ -46,6 +46,7 @@ void plan_make(struct plan *p, uint64_t seed)
     p->batches = seed % 8 == 5 || seed % 8 == 7 ? 1 + (unsigned)(seed / 8 % 3) : 0;
     p->schedules = seed % 4 == 2 ? 1 + (unsigned)(seed / 4 % PLAN_SCHEDULES) : 0;
     p->members = seed % 4 == 0 ? 5 + (unsigned)(seed / 4 % (PLAN_MEMBERS - 4)) : 0;
+    p->broadcasts = seed % 4 == 1 ? 1 + (unsigned)(seed / 4 % PLAN_BROADCASTS) : 0;
     p->children = p->batches > 0 ? 300 : 0;
     if (p->quick > 0)
         p->jobs += (unsigned)random_between(20, 60);
@@ -70,8 +71,8 @@ void plan_say(const struct plan *p)
     world_say("plan crashes=%u stops=%u freezes=%u quiets=%u partitions=%u reloads=%u hangs=%u "
               "outages=%u "
               "losses=%u clock_steps=%u operators=%u gates=%u chains=%u batches=%u "
-              "schedules=%u members=%u",
+              "schedules=%u members=%u broadcasts=%u",
               p->crashes, p->stops, p->freezes, p->quiets, p->partitions, p->reloads, p->hangs,
               p->outages, p->losses, p->clock_steps, p->operators, p->gates, p->chains, p->batches,
-              p->schedules, p->members);
+              p->schedules, p->members, p->broadcasts);
 }

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "batch.h"
+#include "broadcast.h"
 #include "ledger.h"
 #include "net.h"
 #include "server.h"
@@ -230,6 +231,38 @@ static void on_add(void *arg)
     ask(d);
 }
 
+/* ---- for several receivers */
+
+/* It expires: nobody may come back to its host. */
+static void on_shared(void *function)
+{
+    struct deed *d = deed_new(function);
+
+    if (strcmp(function, "later_publish") == 0) {
+        word(d, BROADCAST_TOPIC);
+    } else {
+        word(d, any_queue());
+        if (random_chance(500)) {
+            word(d, "per");
+            word(d, random_chance(700) ? "host" : "worker");
+        }
+        pair(d, "expire", "ms", random_between(1000, 20000));
+    }
+    if (random_chance(300))
+        pair(d, "in", "ms", random_between(1, 4000));
+    if (random_chance(200))
+        pair(d, "attempts", "", random_between(1, 3));
+    if (random_chance(300))
+        pair(d, "keep", "ms", random_between(1, 20000));
+    if (random_chance(600)) {
+        pair(d, "token", "", npayloads);
+        d->left = 10;
+    }
+    d->argv[d->argc++] = mem_printf("job-%u", npayloads++);
+    d->is_add = true;
+    ask(d);
+}
+
 /* ---- batches */
 
 static struct deed *of_batch(const char *function, unsigned number)
@@ -367,13 +400,18 @@ void producer_begin(const struct plan *p)
 {
     plan = p;
     npayloads = 0;
-    nadds = p->jobs;
+    nadds = p->jobs + 2 * p->broadcasts;
     server_define("FCALL later_limit_set 1 " SERVER_ROOT " 7 semaphore 2");
     server_define("FCALL later_limit_set 1 " SERVER_ROOT " 8 " PLAN_RATE_TEXT);
     for (unsigned i = 0; i < p->jobs; i++)
         (void)world_in(when_added(), NULL, on_add, NULL, NULL);
     for (unsigned i = 1; i <= p->batches; i++)
         plan_batch(i);
+    for (unsigned i = 0; i < 2 * p->broadcasts; i++) {
+        static char names[][16] = {"later_publish", "later_broadcast"};
+
+        (void)world_in(random_between(0, p->chaos_us), NULL, on_shared, names[i % 2], NULL);
+    }
     for (unsigned i = 0; i < p->operators; i++)
         (void)world_in(random_between(0, p->chaos_us), NULL, on_operator, NULL, NULL);
 }

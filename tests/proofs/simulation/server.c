@@ -291,11 +291,12 @@ void server_save(void)
         must(server_answer());
     keys = server_ask("KEYS *");
     for (size_t i = 0; i < reply_count(keys); i++) {
-        char words[256];
+        const char *key = reply_str(reply_at(keys, i));
+        const char *argv[] = {"COPY", key, key, "DB", "1"}; /* a key may have spaces */
 
-        (void)snprintf(words, sizeof(words), "COPY %s %s DB 1", reply_str(reply_at(keys, i)),
-                       reply_str(reply_at(keys, i)));
-        server_queue(words);
+        buf_puts(&out, "*5\r\n");
+        for (size_t k = 0; k < 5; k++)
+            put(argv[k], strlen(argv[k]));
     }
     for (size_t i = 0; i < reply_count(keys); i++)
         must(server_answer());
@@ -342,6 +343,11 @@ static const struct {
     {"cursor", "or item.next ~= known then", "then"},
     /* A member stays where it is. */
     {"take", "  L.remove_foreign(item.key, members, item.hash, fields)\n", ""},
+    /* Any worker claims the jobs of a broadcast. */
+    {"target",
+     "for _, target in ipairs(own_targets(R, ctx)) do\n    local left = is_solo and 0 or room - "
+     "b.n",
+     "for _, target in ipairs(L.pin_targets(R, queue)) do\n    local left = room - b.n"},
     {"cursor", "c.last and c.revision == s.revision and at <= c.last", "false"},
 };
 

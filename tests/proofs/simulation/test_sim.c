@@ -149,6 +149,12 @@ static void test_sim_finds_members_that_are_adopted_twice(void **state)
     finds("take", "foreign-once", "1..2000");
 }
 
+static void test_sim_finds_a_broadcast_that_anybody_runs(void **state)
+{
+    (void)state;
+    finds("target", "broadcast-target", "1..2000");
+}
+
 static void test_sim_finds_a_missing_guard(void **state)
 {
     (void)state;
@@ -168,6 +174,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sim_finds_occurrences_that_are_added_twice, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_members_that_are_adopted_twice, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_a_broadcast_that_anybody_runs, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_guard, setup, teardown),
     };

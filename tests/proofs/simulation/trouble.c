@@ -248,6 +248,9 @@ void trouble_end(void)
         working += works(worker_at(i));
         if (!worker_at(i)->owner.is_dead)
             worker_serve(worker_at(i), ~0U);
+        /* What was broadcast to it waits for it. */
+        if (plan->broadcasts > 0 && !worker_at(i)->owner.is_dead && worker_at(i)->is_quiet)
+            worker_stop(worker_at(i));
     }
     if (working == 0)
         (void)worker_start(SIZE_MAX);

@@ -428,6 +428,7 @@ void worker_serve(struct worker *w, unsigned queues)
 {
     struct reload *r = mem_new(sizeof(*r));
 
+    w->is_reloaded = true;
     *r = (struct reload){w, queues};
     (void)world_in(0, &w->owner, on_hup, r, free);
 }

@@ -31,7 +31,7 @@ struct worker {
     int64_t epoch;         /* the last one, once the worker is dead */
     int64_t last_beat_us;  /* when Redis accepted its last beat */
     int64_t cut_off_until; /* it does not reach Redis until then */
-    bool is_stopping, is_quiet;
+    bool is_stopping, is_quiet, is_reloaded;
     int64_t busy_ms; /* in this millisecond … */
     unsigned busy;   /* … it has done so many things */
 };
