@@ -117,7 +117,7 @@ static void test_in_turn(void **state)
     assert_true(test_until_lines(out, "12q:1x", 2, LONG_MS));
 }
 
-static void test_refusals(void **state)
+static void test_filter_refuses(void **state)
 {
     (void)state;
     test_handler(dir, "q", "echo ran >> %s\n", out);
@@ -139,9 +139,50 @@ static void test_refusals(void **state)
     assert_true(test_until_lines(out, "ran", 2, LONG_MS));
 }
 
+/* -> the path of a file in the folder of the test; the caller frees it */
+static char *file_of(const char *name, const char *command)
+{
+    char *path = mem_printf("%s/%s", dir, name);
+    CLEANUP_FREE char *line = mem_printf("%s > %s", command, path);
+
+    assert_int_equal(system(line), 0);
+    return path;
+}
+
+static void add_file(const char *path)
+{
+    CLEANUP_FREE char *line = mem_printf("%s/later --redis %s add q - < %s > /dev/null",
+                                         test_build_dir(), redis.url, path);
+
+    assert_int_equal(system(line), 0);
+}
+
+static void test_examples(void **state)
+{
+    CLEANUP_FREE char *install =
+        mem_printf("install -m 755 '%s/handlers/examples/filters/gunzip.sh' "
+                   "'%s/handlers/examples/filters/need-json.py' %s/handlers/",
+                   test_source_dir(), test_source_dir(), folder);
+    CLEANUP_FREE char *packed = file_of("packed", "echo '{\"n\": 1}' | gzip");
+    CLEANUP_FREE char *cut = file_of("cut", "echo '{\"n\": 1}' | gzip | head -c 15");
+
+    (void)state;
+    assert_int_equal(system(install), 0);
+    test_handler(dir, "q", "cat >> %s; echo >> %s\n", out, out);
+    serve("gunzip.sh, need-json.py", "");
+    assert_ends("{\"n\": 2}", "done exit status 0");
+    assert_ends("[1]", "dead filter need-json.py: no JSON object");
+    assert_ends("{", "dead filter need-json.py: no JSON: ");
+    add_file(packed);
+    assert_true(test_until_lines(out, "{\"n\": 1}", 1, LONG_MS));
+    assert_int_equal(test_lines(out, "{\"n\": 2}"), 1);
+    add_file(cut);
+    assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:q", 3, LONG_MS));
+}
+
 /* What one leaves behind does not reach the next: an open output, words, a half line, the payload.
  */
-static void test_apart(void **state)
+static void test_filters_apart(void **state)
 {
     (void)state;
     test_handler(dir, "q", "p=$(cat); echo \"$p\" >> %s; [ \"$p\" != odd ]\n", out);
@@ -157,7 +198,7 @@ static void test_apart(void **state)
     assert_int_equal(test_lines(out, "HACK"), 0);
 }
 
-static void test_bounds(void **state)
+static void test_filter_too_much_or_long(void **state)
 {
     (void)state;
     test_handler(dir, "q", "cat >/dev/null\n");
@@ -207,7 +248,7 @@ static bool is_process_gone(void *arg)
 }
 
 /* A job that holds a lock is in its filter when its worker stands still: the guard kills it. */
-static void test_guard_kills_it(void **state)
+static void test_guard_kills_filter(void **state)
 {
     CLEANUP_FREE char *mark = mem_printf("%s/mark", dir), *id = NULL;
     CLEANUP_BUF struct buf text = BUF_INIT;
@@ -227,7 +268,7 @@ static void test_guard_kills_it(void **state)
     reply_free(test_fcall(&redis, "later_cancel", id, NULL));
 }
 
-static void test_not_trusted(void **state)
+static void test_filter_not_trusted(void **state)
 {
     CLEANUP_FREE char *path = mem_printf("%s/handlers/open", folder);
     struct test_laterd bad;
@@ -262,13 +303,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_pass_and_rewrite, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_in_turn, open_all, fx_close),
-        cmocka_unit_test_setup_teardown(test_refusals, open_all, fx_close),
-        cmocka_unit_test_setup_teardown(test_apart, open_all, fx_close),
-        cmocka_unit_test_setup_teardown(test_bounds, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_filter_refuses, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_examples, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_filters_apart, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_filter_too_much_or_long, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_isolation, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_user, open_all, fx_close),
-        cmocka_unit_test_setup_teardown(test_guard_kills_it, open_all, fx_close),
-        cmocka_unit_test_setup_teardown(test_not_trusted, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_guard_kills_filter, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_filter_not_trusted, open_all, fx_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
