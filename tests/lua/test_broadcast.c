@@ -97,33 +97,6 @@ static void test_one_of_a_host(void **state)
     assert_string_equal(settle(d, id, 2, "done", 0), "ok");
 }
 
-/* Its worker died twice under it: only a worker that runs nothing else takes it, and nothing beside
- * it. */
-static void test_a_suspect_runs_alone(void **state)
-{
-    const char *a = on("one"), *id, *other;
-
-    (void)state;
-    (void)fcall("later_broadcast mail per host x");
-    id = at(1, 1, -1);
-    (void)send_args(4, (const char *[]){"HSET", ROOT ":tries", id, "2 2 2 0"}, NULL);
-    other = add("mail priority 0 y");
-    (void)fcall("later_explain %s", id);
-    assert_string_equal(named("waits_for"), "alone");
-    /* It runs another job: it takes what is no suspect, and is told that one waits. */
-    assert_starts(fcall("later_v1_step %s 1 1 128 0 1 mail 9 1048576", a), "[");
-    assert_int_equal(len_at(3, -1), 1);
-    assert_string_equal(at(3, 0, 0, -1), other);
-    assert_int_equal(int_at(7, -1), 1);
-    assert_string_equal(settle(a, other, 1, "done", 0), "ok");
-    (void)add("mail priority 0 z");
-    (void)add("web priority 0 z");
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 2 web 9 1048576 mail 9 1048576", a), "[");
-    assert_int_equal(len_at(3, -1), 1);
-    assert_string_equal(at(3, 0, 0, -1), id);
-    assert_string_equal(settle(a, id, 3, "done", 0), "ok");
-}
-
 static void test_its_worker_goes(void **state)
 {
     const char *a = on("one"), *b = on("two"), *waiting, *running;
@@ -338,19 +311,12 @@ static void test_fsck(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_refused),
-        FX_TEST(test_each_worker_has_its_own),
-        FX_TEST(test_one_of_a_host),
-        FX_TEST(test_its_worker_goes),
-        FX_TEST(test_a_suspect_runs_alone),
-        FX_TEST(test_life),
-        FX_TEST(test_passes_no_gates),
-        FX_TEST(test_expired),
-        FX_TEST(test_nobody_serves_it),
-        FX_TEST(test_pages),
-        FX_TEST(test_token),
-        FX_TEST(test_too_much),
-        FX_TEST(test_fsck),
+        FX_TEST(test_refused),       FX_TEST(test_each_worker_has_its_own),
+        FX_TEST(test_one_of_a_host), FX_TEST(test_its_worker_goes),
+        FX_TEST(test_life),          FX_TEST(test_passes_no_gates),
+        FX_TEST(test_expired),       FX_TEST(test_nobody_serves_it),
+        FX_TEST(test_pages),         FX_TEST(test_token),
+        FX_TEST(test_too_much),      FX_TEST(test_fsck),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -70,48 +70,16 @@ local function own_targets(R, ctx)
   return ctx.targets
 end
 
--- Append the due jobs of a target. A suspect only where this worker runs nothing else, and then
--- nothing behind it. -> when the next one is due; whether a suspect was appended
-local function take_target(R, key, room, b, ctx)
-  local rows = L.new_slice(b.queue)
-  local head = L.take_ids(key, room, rows, ctx.now_ms)
-  local tries = rows.n > 0 and db('HMGET', R .. ':tries', unpack(rows.ids, 1, rows.n))
-  for i = 1, rows.n do
-    if L.tries(tries[i]).crashes < L.SOLO_CRASHES then
-      L.append_row(b, rows, i)
-    elseif ctx.held == 0 and ctx.claimed == 0 and b.n == 0 then
-      L.append_row(b, rows, i)
-      return rows.dues[i + 1] or head, true
-    else
-      ctx.solo_due = 1
-    end
-  end
-  return head, false
-end
-
 -- The due jobs that are pinned to the worker of this step. -> a slice (waiting.lua); when the next
--- one is due; whether its one job is a suspect
+-- one is due
 function L.gather_pinned(R, queue, room, ctx)
-  local b, head, is_solo = L.new_slice(queue), math.huge, false
-  b.is_pinned, b.is_new = true, false
+  local b, head = L.new_slice(queue), math.huge
+  b.is_pinned = true
   for _, target in ipairs(own_targets(R, ctx)) do
-    local left = is_solo and 0 or room - b.n
-    local its_head, has_suspect = take_target(R, L.pin_key(R, queue, target), left, b, ctx)
-    head, is_solo = math.min(head, its_head), is_solo or has_suspect
+    local its_head = L.take_ids(L.pin_key(R, queue, target), room - b.n, b, ctx.now_ms)
+    head = math.min(head, its_head)
   end
-  return b, head, is_solo
-end
-
--- Is the first job of one of its targets a suspect that is due?
-function L.has_pinned_suspect(R, queue, ctx)
-  for _, target in ipairs(own_targets(R, ctx)) do
-    local first = db('ZRANGE', L.pin_key(R, queue, target), 0, 0, 'WITHSCORES')
-    if first[2] and L.due(first[2]) <= ctx.now_ms and
-       L.tries(db('HGET', R .. ':tries', first[1])).crashes >= L.SOLO_CRASHES then
-      return true
-    end
-  end
-  return false
+  return b, head
 end
 
 -- Jobs were claimed. -> the mark, if some are left for any target

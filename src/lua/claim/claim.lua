@@ -116,10 +116,9 @@ local function claim_pinned(R, queue, room, max_payload, ctx)
   if not L.has_mark(ctx, queue, 'p') then
     return math.huge, ''
   end
-  local b, head, is_solo = L.gather_pinned(R, queue, room, ctx)
+  local b, head = L.gather_pinned(R, queue, room, ctx)
   if b.n > 0 then
     head = take(R, b, max_payload, head, ctx.claimed + room, ctx)
-    ctx.solo = ctx.solo or is_solo and not b.whys[1]
   end
   return head, L.end_pinned(R, queue, ctx)
 end
@@ -241,8 +240,6 @@ local function has_due_suspect(R, q, ctx)
     return false
   elseif L.has_mark(ctx, q.name, 's') and
          db('ZCOUNT', R .. ':solo:' .. q.name, '-inf', L.int(ctx.now_ms)) > 0 then
-    return true
-  elseif L.has_mark(ctx, q.name, 'p') and L.has_pinned_suspect(R, q.name, ctx) then
     return true
   end
   local rows = L.read_let_in(ctx.book, q.name)

@@ -167,8 +167,7 @@ local function take_raw(R, b, room, ctx)
   return next_raw.due
 end
 
--- Append row i of a slice of one set.
-function L.append_row(b, from, i)
+local function append(b, from, i)
   local n = b.n + 1
   add_rows(b, from.sets[1], 1)
   b.ids[n], b.dues[n] = from.ids[i], from.dues[i]
@@ -182,10 +181,10 @@ local function merge(b, ids, raws, room, head, now_ms)
   local i, k, last = 1, 1, b.n + room
   while b.n < last and (i <= ids.n or k <= raws.n) do
     if k > raws.n or i <= ids.n and ids.dues[i] <= L.due(raws.scores[k]) then
-      L.append_row(b, ids, i)
+      append(b, ids, i)
       i = i + 1
     else
-      L.append_row(b, raws, k)
+      append(b, raws, k)
       k = k + 1
     end
   end

@@ -372,12 +372,8 @@ local function by_pin(e, due_ms)
   end
   if L.is_target(e.book, e.job.W, e.queue) then
     local row = kind == 'w' and redis.call('HMGET', e.R .. ':worker:' .. name, 'host', 'pid')
-    local where = 'it was broadcast to ' .. (row and L.where(row[1], row[2]) or 'host ' .. name)
-    if e.tries.crashes >= L.SOLO_CRASHES then
-      return 'alone', where .. ', and its worker died ' .. L.plural(e.tries.crashes, 'time') ..
-             ' under it: it starts there once nothing else runs'
-    end
-    return 'room', where .. ' and is due for ' .. L.since(e, due_ms) .. ': ' ..
+    return 'room', 'it was broadcast to ' .. (row and L.where(row[1], row[2]) or 'host ' .. name) ..
+           ' and is due for ' .. L.since(e, due_ms) .. ': ' ..
            (row and 'that worker has' or 'its workers have') .. ' no room, or not looked yet'
   end
   return 'worker', kind == 'w' and 'it was broadcast to worker ' .. name ..

@@ -404,47 +404,26 @@ static void claim_solo(struct claims *c, const struct model_want *w, int64_t roo
         (void)strcat(marks, "s");
 }
 
-/* The jobs of a target as candidates, up to `room` in all. A suspect only alone. -> how many there
- * are then; *is_solo: the only one is a suspect */
-static size_t take_target(struct claims *c, const struct model_want *w, const char *target,
-                          int64_t room, struct candidate *cand, size_t taken, int64_t *head,
-                          bool *is_solo)
-{
-    struct model_job *row[MODEL_JOBS];
-    size_t n = pins_jobs(c->m, w->queue, target, row), at = 0;
-
-    for (int64_t left = *is_solo ? 0 : room - (int64_t)taken;
-         at < n && left > 0 && !*is_solo && row[at]->score <= MODEL_MS(c->m); at++, left--) {
-        bool is_suspect = row[at]->crashes >= 2;
-
-        if (is_suspect && (c->step->held > 0 || c->n > 0 || taken > 0)) {
-            c->is_solo_due = true;
-            continue;
-        }
-        *is_solo = is_suspect;
-        cand[taken++] = (struct candidate){
-            .job = row[at], .turn = row[at]->score, .due = row[at]->score, .is_pinned = true};
-    }
-    if (at < n)
-        *head = least(*head, row[at]->score);
-    return taken;
-}
-
 /* Claim what is pinned to this worker, or to its host. */
 static void claim_pinned(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                          char *marks)
 {
     struct candidate *cand = mem_new((c->m->jobs + 1) * sizeof(*cand));
+    struct model_job *row[MODEL_JOBS];
     char target[2][MODEL_TARGET];
     size_t targets = pins_of_worker(c->m, c->step->epoch, target), taken = 0;
-    bool is_solo = false;
 
-    for (size_t t = 0; t < targets; t++)
-        taken = take_target(c, w, target[t], room, cand, taken, head, &is_solo);
-    if (taken > 0) {
-        (void)take(c, w, cand, taken, c->n + room, head);
-        c->has_solo |= is_solo && !cand[0].is_dead;
+    for (size_t t = 0; t < targets; t++) {
+        size_t n = pins_jobs(c->m, w->queue, target[t], row), at = 0;
+
+        for (; at < n && (int64_t)taken < room && row[at]->score <= MODEL_MS(c->m); at++)
+            cand[taken++] = (struct candidate){
+                .job = row[at], .turn = row[at]->score, .due = row[at]->score, .is_pinned = true};
+        if (at < n)
+            *head = least(*head, row[at]->score);
     }
+    if (taken > 0)
+        (void)take(c, w, cand, taken, c->n + room, head);
     for (size_t i = 0; i < taken; i++)
         if (cand[i].job->state == JOB_RUNNING)
             broadcast_claimed();
@@ -584,19 +563,6 @@ static int64_t claim_queue(struct claims *c, const struct model_want *w)
     return head == NEVER ? -1 : head;
 }
 
-static bool has_pinned_suspect(struct claims *c, const struct model_want *w)
-{
-    struct model_job *row[MODEL_JOBS];
-    char target[2][MODEL_TARGET];
-    size_t targets = pins_of_worker(c->m, c->step->epoch, target);
-
-    for (size_t t = 0; t < targets; t++)
-        if (pins_jobs(c->m, w->queue, target[t], row) > 0 && row[0]->score <= MODEL_MS(c->m) &&
-            row[0]->crashes >= 2)
-            return true;
-    return false;
-}
-
 static bool has_due_suspect(struct claims *c, const struct model_want *w)
 {
     const char *marks = c->m->queue[w->queue].marks;
@@ -606,8 +572,6 @@ static bool has_due_suspect(struct claims *c, const struct model_want *w)
         return false;
     if (strchr(marks, 's') != NULL && model_jobs(c->m, w->queue, JOB_WAITING, 10, row) > 0 &&
         row[0]->score <= MODEL_MS(c->m))
-        return true;
-    if (strchr(marks, 'p') != NULL && has_pinned_suspect(c, w))
         return true;
     return strchr(marks, 'g') != NULL && waiters_granted(c->m, w->queue, row) > 0 &&
            model_is_solo(row[0]);

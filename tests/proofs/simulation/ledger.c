@@ -394,6 +394,14 @@ static void take_claim(int64_t epoch, const struct told *c)
               (long long)fence, (long long)epoch);
 }
 
+/* Those of broadcasts do not run alone (doc/topics.md). */
+static bool is_of_broadcast(const char *id)
+{
+    const struct entry *e = ledger_find(id);
+
+    return e != NULL && e->target[0] != '\0';
+}
+
 /* A suspect is claimed only by a worker that runs nothing else. */
 static void check_solo(const struct reply *groups, const char *held)
 {
@@ -401,9 +409,10 @@ static void check_solo(const struct reply *groups, const char *held)
         reply_count(groups) == 1 && group_size(item(groups, 0)) == 1 && atoll(held) == 0;
 
     for (size_t i = 0; i < reply_count(groups); i++) {
-        if (reply_int(item(item(groups, i), 4)) >= 2 && !is_alone)
-            world_break("solo", "the suspect %s is not claimed alone",
-                        reply_str(item(item(groups, i), GROUP_COMMON)));
+        const char *id = reply_str(item(item(groups, i), GROUP_COMMON));
+
+        if (reply_int(item(item(groups, i), 4)) >= 2 && !is_alone && !is_of_broadcast(id))
+            world_break("solo", "the suspect %s is not claimed alone", id);
     }
 }
 

@@ -345,9 +345,10 @@ static const struct {
     {"take", "  L.remove_foreign(item.key, members, item.hash, fields)\n", ""},
     /* Any worker claims the jobs of a broadcast. */
     {"target",
-     "for _, target in ipairs(own_targets(R, ctx)) do\n    local left = is_solo and 0 or room - "
-     "b.n",
-     "for _, target in ipairs(L.pin_targets(R, queue)) do\n    local left = room - b.n"},
+     "for _, target in ipairs(own_targets(R, ctx)) do\n"
+     "    local its_head = L.take_ids(L.pin_key(R, queue, target)",
+     "for _, t in ipairs(L.pin_targets(R, queue)) do\n"
+     "    local its_head = L.take_ids(L.pin_key(R, queue, t)"},
     {"cursor", "c.last and c.revision == s.revision and at <= c.last", "false"},
 };
 
