@@ -10,7 +10,7 @@
 local TARGETS = 2000        -- workers and hosts with jobs of one queue; more are not looked at
 -- What a call looks at that tidies, at random; and how many jobs it ends.
 local TIDY_QUEUES, TIDY_TARGETS, TIDY_ROWS, TIDY_ENDS = 8, 32, 100, 200
-local EXPIRE_MS = 3600000   -- of a job that says nothing, where its host is gone
+L.BROADCAST_EXPIRE_MS = 3600000 -- of a job that says nothing
 
 function L.pin_key(R, queue, target)
   return R .. ':pin:' .. queue .. ':' .. target
@@ -92,10 +92,6 @@ end
 
 -- ---- targets that are gone
 
-local function has_queue(queues, queue)
-  return string.find(',' .. (queues or '') .. ',', ',' .. queue .. ',', 1, true) ~= nil
-end
-
 -- -> host -> what its live workers serve, a list
 local function read_hosts(R)
   local hosts = {}
@@ -115,11 +111,11 @@ function L.is_target(book, target, queue)
   if kind == 'w' then
     local counter = db('HGET', R .. ':workers', name)
     return counter and counter ~= 'dead' and
-           has_queue(db('HGET', R .. ':worker:' .. name, 'queues'), queue)
+           L.serves(db('HGET', R .. ':worker:' .. name, 'queues'), queue)
   end
   book.hosts = book.hosts or read_hosts(R)
   for _, queues in ipairs(book.hosts[name or ''] or {}) do
-    if has_queue(queues, queue) then
+    if L.serves(queues, queue) then
       return true
     end
   end
@@ -130,20 +126,21 @@ end
 -- it ended?
 local function end_job(book, queue, target, id, due)
   local state, job, tries = L.locate(book.R, id)
+  local expire_ms = job and L.whole(job.x) or L.BROADCAST_EXPIRE_MS
   if state ~= 'waiting' or job.W ~= target then
     return false
   elseif string.byte(target) == 119 then -- w
     L.cancel(book, id, state, job, tries, 'its worker is gone')
     return true
-  elseif due + (L.whole(job.x) or EXPIRE_MS) >= book.now_ms then
+  elseif due + expire_ms >= book.now_ms then
     return false
   elseif tries.starts > 0 then
     L.cancel(book, id, state, job, tries, 'its host is gone')
     return true
   end
   db('ZREM', L.pin_key(book.R, queue, target), id)
-  L.bury(book.R, queue, id, L.outcome('dead', 0, book.now_ms, 0, 'expired: not started within ' ..
-         L.int(L.whole(job.x) or EXPIRE_MS) .. ' ms of its due time', ''), book.now_ms)
+  L.bury(book.R, queue, id, L.outcome('dead', 0, book.now_ms, 0, L.expired(L.int(expire_ms)), ''),
+         book.now_ms)
   return true
 end
 

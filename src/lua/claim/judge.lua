@@ -27,6 +27,11 @@ local function judge_raw(b, i, max_payload)
 end
 
 -- Why a row cannot run, nil: it can.
+-- Why a job that was not started in time is dead. ms: the text of its expire
+function L.expired(ms)
+  return 'expired: not started within ' .. ms .. ' ms of its due time'
+end
+
 local function bad_job(R, b, i, job, max_payload, ctx)
   local text = b.tries[i]
   local tries = text and L.tries(text)
@@ -37,7 +42,7 @@ local function bad_job(R, b, i, job, max_payload, ctx)
     return 'its tries are corrupt'
   elseif job.x and not (tries and tries.starts > 0) and
          b.dues[i] + tonumber(job.x) < ctx.now_ms then
-    return 'expired: not started within ' .. job.x .. ' ms of its due time'
+    return L.expired(job.x)
   end
   return too_large(R, b, i, job.big, max_payload)
 end

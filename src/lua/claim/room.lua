@@ -111,8 +111,9 @@ function L.running_since(R, epoch, id)
   return L.whole(string.match(runs, id .. ' (%d+),'))
 end
 
-function L.serves(worker, queue)
-  return string.find(',' .. (worker.row[9] or '') .. ',', ',' .. queue .. ',', 1, true) ~= nil
+-- Is the queue one of these that a worker serves? queues: as in R:worker:<epoch>, nil for none
+function L.serves(queues, queue)
+  return string.find(',' .. (queues or '') .. ',', ',' .. queue .. ',', 1, true) ~= nil
 end
 
 -- Could it start a job of this queue now? -> elsewhere (it does not serve the queue), dead (it was
@@ -120,7 +121,7 @@ end
 -- queue as may run at once; too many to count is no room either), new (it has not said yet) or
 -- room; with limit: how many may and how many it holds
 function L.room_in(worker, queue, count)
-  if not L.serves(worker, queue) then
+  if not L.serves(worker.row[9], queue) then
     return 'elsewhere'
   elseif not worker.is_live then
     return 'dead'
@@ -159,7 +160,7 @@ function L.has_taker(book, queue)
       local beat_ms = L.whole(peer.row[3])
       local is_silent = beat_ms and book.now_ms - beat_ms >= L.SILENT_MS
       local is_full = peer.epoch == book.epoch and book.room[queue] == 0
-      if not is_full and not is_silent and L.serves(peer, queue) then
+      if not is_full and not is_silent and L.serves(peer.row[9], queue) then
         local word = L.room_in(known(book.R, peer, together(peer.epoch)), queue, book.count)
         if word == 'room' or word == 'new' then
           book.takers[queue] = true

@@ -30,6 +30,7 @@ L.LEAST_LIMIT = 1024        -- bytes of a payload; no queue takes fewer
 L.BIG = 16384               -- a larger payload is kept in R:big:<id>
 L.HEADER_MAX = 2048         -- bytes of a record before its payload, with the LF
 L.MAX_QUEUES = 10000        -- names in one namespace
+L.DEAD_MAX = 10000          -- dead jobs of a queue, where nothing says another number
 L.SOLO_CRASHES = 2          -- from so many crashes on, a job runs solo
 L.SECONDS_FROM = 1e8        -- a "ms" time between these two was meant as seconds
 L.SECONDS_TO = 1e11

@@ -257,7 +257,7 @@ function L.bury(R, queue, id, outcome, now_ms, max)
     L.event_end(id, queue, outcome)
   end
   -- Each burial forgets at most two: a call stays short, and there are never too many for long.
-  local over = db('ZCARD', key) - (max or 10000)
+  local over = db('ZCARD', key) - (max or L.DEAD_MAX)
   if over > 0 then
     local old = db('ZRANGE', key, 0, math.min(over, 2) - 1)
     db('ZREM', key, unpack(old))

@@ -101,10 +101,9 @@ local function keep_nothing(book, job, spot)
   return keeps
 end
 
--- The first job of the queue at this gate keeps nothing.
-local function empty_first(book, queue, id)
-  local job = db('ZRANGE', parked_at(book, queue, id), 0, 0)[1]
-  local spot = L.read_spot(job and db('HGET', book.R .. ':parked', job))
+-- A parked job keeps nothing.
+local function empty(book, job)
+  local spot = L.read_spot(db('HGET', book.R .. ':parked', job))
   if spot and keep_nothing(book, job, spot) then
     db('HSET', book.R .. ':parked', job, L.spot_text(spot))
   end
@@ -119,7 +118,7 @@ local function make_way(book, queue, id, job, spot)
     keep_nothing(book, job, spot)
   end
   if first[2] and not is_behind then
-    empty_first(book, queue, id)
+    empty(book, first[1])
   end
 end
 
@@ -302,7 +301,10 @@ end
 -- ---- opening
 
 local function put_aside(book, queue, g)
-  empty_first(book, queue, g.id)
+  local first = db('ZRANGE', parked_at(book, queue, g.id), 0, 0)[1]
+  if first then
+    empty(book, first)
+  end
   db('ZREM', g.waiters, queue)
   db('SADD', book.R .. ':aside:' .. queue, g.id)
   L.mark_set(book.R, queue, 'a')

@@ -11,7 +11,6 @@
 -- later_add for each target.
 
 local TARGETS_MAX, BYTES_MAX = 1000, 16777216
-local EXPIRE_MS = 3600000
 
 local KINDS = {worker = true, host = true}
 
@@ -27,22 +26,6 @@ local function read_per(args)
   return kind, 4
 end
 
-local function read_job(args, from, now_ms)
-  local n, job, seen = #args, {priority = 5, due = now_ms, x = EXPIRE_MS}, {}
-  if n < from or (n - from) % 2 == 1 then
-    L.fail('ELATER_ARGS', 'give QUEUE [per worker|host] [name value]... PAYLOAD')
-  end
-  for i = from, n - 1, 2 do
-    if not L.COPY_OPTIONS[string.lower(args[i])] then
-      L.fail('ELATER_OPTION', 'option ' .. L.quote(args[i]) .. ' does not go with a broadcast ' ..
-             '(in at priority key attempts timeout expire keep trace token do)')
-    end
-    L.option(job, seen, args[i], args[i + 1], now_ms)
-  end
-  job.has_options = true
-  return job
-end
-
 -- -> what the job is pinned to, sorted
 local function targets_of(R, queue, kind)
   local targets, is_known = {}, {}
@@ -52,7 +35,7 @@ local function targets_of(R, queue, kind)
     local is_name = kind == 'worker' and L.whole(peer.epoch) or
                     #host <= 255 and string.find(host, '^[%w._-]+$')
     if is_name and peer.counter ~= 'dead' and quiet ~= '1' and not is_known[name] and
-       string.find(',' .. queues .. ',', ',' .. queue .. ',', 1, true) then
+       L.serves(queues, queue) then
       targets[#targets + 1], is_known[name] = name, true
     end
   end
@@ -63,7 +46,9 @@ end
 L.register('later_broadcast', {}, function(R, args)
   local queue, now_us, payload = L.check_queue(args[1]), L.now_us(), args[#args]
   local kind, from = read_per(args)
-  local job = read_job(args, from, L.ms(now_us))
+  local job = L.read_copied(args, from, 'give QUEUE [per worker|host]', 'broadcast',
+                            L.ms(now_us))
+  job.x = job.x or L.BROADCAST_EXPIRE_MS
   L.check_payload(R, queue, payload)
   local targets = targets_of(R, queue, kind)
   if #targets > TARGETS_MAX then

@@ -11,21 +11,23 @@
 local BYTES_MAX = 16777216
 
 -- The options of a job that is added more than once, for other queues or workers.
-L.COPY_OPTIONS = {['in'] = true, at = true, priority = true, key = true, attempts = true,
-                  timeout = true, expire = true, keep = true, trace = true, token = true}
+local OPTIONS = {['in'] = true, at = true, priority = true, key = true, attempts = true,
+                 timeout = true, expire = true, keep = true, trace = true, token = true}
 
 -- What a queue may refuse without failing the publisher.
 local OF_QUEUE = {ELATER_SIZE = true, ELATER_KEY = true, ELATER_GATE = true}
 
-local function read_job(args, now_ms)
+-- Read the options of such a job, which begin at args[from], and its payload behind them. what: of
+-- the call, for a refusal; before: what to give before the options. -> the job
+function L.read_copied(args, from, before, what, now_ms)
   local n, job, seen = #args, {priority = 5, due = now_ms}, {}
-  if n < 2 or n % 2 == 1 then
-    L.fail('ELATER_ARGS', 'give TOPIC [name value]... PAYLOAD')
+  if n < from or (n - from) % 2 == 1 then
+    L.fail('ELATER_ARGS', before .. ' [name value]... PAYLOAD')
   end
-  for i = 2, n - 1, 2 do
-    if not L.COPY_OPTIONS[string.lower(args[i])] then
-      L.fail('ELATER_OPTION', 'option ' .. L.quote(args[i]) .. ' does not go with a topic (in ' ..
-             'at priority key attempts timeout expire keep trace token do)')
+  for i = from, n - 1, 2 do
+    if not OPTIONS[string.lower(args[i])] then
+      L.fail('ELATER_OPTION', 'option ' .. L.quote(args[i]) .. ' does not go with a ' .. what ..
+             ' (in at priority key attempts timeout expire keep trace token do)')
     end
     L.option(job, seen, args[i], args[i + 1], now_ms)
   end
@@ -65,7 +67,8 @@ end
 
 L.register('later_publish', {}, function(R, args)
   local now_us = L.now_us()
-  local topic, job, payload = L.check_topic(args[1]), read_job(args, L.ms(now_us)), args[#args]
+  local topic, payload = L.check_topic(args[1]), args[#args]
+  local job = L.read_copied(args, 2, 'give TOPIC', 'topic', L.ms(now_us))
   local queues = L.subscribers(R, topic)
   if #queues * #payload > BYTES_MAX then
     L.fail('ELATER_SIZE', L.int(#queues) .. ' copies of ' .. L.int(#payload) ..

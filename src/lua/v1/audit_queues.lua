@@ -15,15 +15,10 @@ local function read_queue(ctx, queue)
       lost = (p == 5 or string.find(marks, digit, 1, true)) and lost or lost .. digit
     end
   end
-  if db('EXISTS', R .. ':solo:' .. queue) == 1 then
-    any, lost = true, string.find(marks, 's', 1, true) and lost or lost .. 's'
-  end
-  if db('EXISTS', R .. ':pins:' .. queue) == 1 then
-    any, lost = true, string.find(marks, 'p', 1, true) and lost or lost .. 'p'
-  end
-  if db('EXISTS', R .. ':granted:' .. queue) == 1 then
-    any = true
-    lost = string.find(marks, 'g', 1, true) and lost or lost .. 'g'
+  for _, set in ipairs({{':solo:', 's'}, {':pins:', 'p'}, {':granted:', 'g'}}) do
+    if db('EXISTS', R .. set[1] .. queue) == 1 then
+      any, lost = true, string.find(marks, set[2], 1, true) and lost or lost .. set[2]
+    end
   end
   if db('EXISTS', R .. ':aside:' .. queue) == 1 then
     lost = string.find(marks, 'a', 1, true) and lost or lost .. 'a'

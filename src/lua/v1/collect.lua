@@ -22,7 +22,6 @@ local PASSED_MAX = 1000
 local FIELD_MS = 10000                -- how long a member waits for its field
 local LEAST_MS, MOST_MS = 10, 1000    -- such a member is looked at again after this
 local FORGET_MS, EXPIRE_MS = 60000, 3600000 -- of R:bodyless
-local DEAD_MAX = 10000                -- as L.bury has it
 
 local function bad_args()
   L.fail('ELATER_ARGS', 'give EPOCH N {QUEUE KEY HASH UNIT NEXT PASSED}*N, up to 64')
@@ -114,7 +113,7 @@ local function keeps(R, item, why, other_ms, now_ms)
     return why
   end
   item.dead = item.dead or db('ZCARD', R .. ':dead:' .. item.queue)
-  if item.dead >= DEAD_MAX then
+  if item.dead >= L.DEAD_MAX then
     return 'queue ' .. item.queue .. ' has no room for more dead jobs, and ' .. why
   end
   item.dead = item.dead + 1

@@ -88,12 +88,16 @@ static bool waits_at(const struct model_job *j, const struct model_gate *g)
     return j->state == JOB_PARKED && j->spot.at > 0 && j->spot.gate[j->spot.at - 1] == g;
 }
 
-static bool has_jobs(const struct model *m, int q, const struct model_gate *g)
+/* -> the first job of the queue at this gate; NULL: none */
+static struct model_job *first_at(struct model *m, int q, const struct model_gate *g)
 {
+    struct model_job *first = NULL;
+
     for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].queue == q && waits_at(&m->job[i], g))
-            return true;
-    return false;
+        if (m->job[i].queue == q && waits_at(&m->job[i], g) &&
+            (first == NULL || m->job[i].spot.ticket < first->spot.ticket))
+            first = &m->job[i];
+    return first;
 }
 
 bool waiters_first(struct model *m, const struct model_gate *g, struct model_job **j,
@@ -160,7 +164,7 @@ static void step_out(struct model *m, struct model_job *j)
     struct model_gate *g = j->spot.gate[j->spot.at - 1];
 
     j->spot.at = 0;
-    if (has_jobs(m, j->queue, g))
+    if (first_at(m, j->queue, g) != NULL)
         return;
     g->is_aside[j->queue] = false;
     disarm_empty(m, g);
@@ -173,18 +177,6 @@ static void keep_nothing(struct model *m, struct model_job *j)
         return;
     gates_let_go(m, j, false);
     j->spot.passed_over = MODEL_PASSED_OVER_MAX;
-}
-
-/* -> the first job of the queue at this gate; NULL: none */
-static struct model_job *first_at(struct model *m, int q, const struct model_gate *g)
-{
-    struct model_job *first = NULL;
-
-    for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].queue == q && waits_at(&m->job[i], g) &&
-            (first == NULL || m->job[i].spot.ticket < first->spot.ticket))
-            first = &m->job[i];
-    return first;
 }
 
 /* Only the first job of a queue may keep gates while it waits for another. */
@@ -547,7 +539,7 @@ size_t waiters_granted(struct model *m, int q, struct model_job **row)
 static void stand_back(struct model *m, int q, const struct model_spot *spot)
 {
     for (int i = 0; i < spot->n; i++)
-        if (!spot->gate[i]->is_aside[q] && (i == 0 || has_jobs(m, q, spot->gate[i])))
+        if (!spot->gate[i]->is_aside[q] && (i == 0 || first_at(m, q, spot->gate[i]) != NULL))
             put_aside(m, q, spot->gate[i]);
 }
 
