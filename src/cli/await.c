@@ -200,10 +200,21 @@ int await_with(struct cli *cli, const char *job, struct mono deadline, await_sho
     return status;
 }
 
+int await_timeout(const struct cli *cli, int64_t *timeout_ms, struct err *err)
+{
+    if (cli_duration(cli, "wait-timeout", timeout_ms, err) < 0)
+        return -1;
+    if (cli_value(cli, "wait") == NULL && *timeout_ms != AWAIT_FOREVER)
+        return err_set(err, ERR_USAGE, "--wait-timeout goes with --wait");
+    return 0;
+}
+
+struct mono await_deadline(int64_t timeout_ms)
+{
+    return timeout_ms == AWAIT_FOREVER ? MONO_NEVER : mono_add_ms(mono_now(), timeout_ms);
+}
+
 int await_job(struct cli *cli, const char *job, int64_t timeout_ms, struct err *err)
 {
-    struct mono deadline =
-        timeout_ms == AWAIT_FOREVER ? MONO_NEVER : mono_add_ms(mono_now(), timeout_ms);
-
-    return await_with(cli, job, deadline, show_output, NULL, err);
+    return await_with(cli, job, await_deadline(timeout_ms), show_output, NULL, err);
 }

@@ -21,6 +21,12 @@
  */
 int await_job(struct cli *cli, const char *job, int64_t timeout_ms, struct err *err);
 
+/* --wait-timeout, which goes with --wait. Leaves *timeout_ms as it is where it was not given. -1:
+ * USAGE. */
+int await_timeout(const struct cli *cli, int64_t *timeout_ms, struct err *err);
+/* When that is over from now on; MONO_NEVER for AWAIT_FOREVER. */
+struct mono await_deadline(int64_t timeout_ms);
+
 typedef void await_show_f(void *arg, const struct cli *cli, const struct outcome *outcome);
 /* The same until a deadline, which may be MONO_NEVER; show prints what is to be told. */
 int await_with(struct cli *cli, const char *job, struct mono deadline, await_show_f *show,

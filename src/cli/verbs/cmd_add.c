@@ -199,10 +199,8 @@ static int run(struct cli *cli, struct err *err)
     struct reply *r;
     int status = 0;
 
-    if (cli_duration(cli, "wait-timeout", &timeout_ms, err) < 0)
+    if (await_timeout(cli, &timeout_ms, err) < 0)
         return -1;
-    if (!waits && timeout_ms != AWAIT_FOREVER)
-        return err_set(err, ERR_USAGE, "--wait-timeout goes with --wait");
     if (cli_value(cli, "from") != NULL)
         return run_from(cli, cli_value(cli, "from"), err);
     r = add_one(cli, is_own_token, err);

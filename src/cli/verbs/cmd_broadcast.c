@@ -94,8 +94,7 @@ static void show(void *arg, const struct cli *cli, const struct outcome *outcome
 /* Wait for each in turn. Returns the status of the first that was not done; 0: all were. */
 static int wait_for_all(struct cli *cli, const struct reply *r, int64_t timeout_ms, struct err *err)
 {
-    struct mono deadline =
-        timeout_ms == AWAIT_FOREVER ? MONO_NEVER : mono_add_ms(mono_now(), timeout_ms);
+    struct mono deadline = await_deadline(timeout_ms);
     int status = 0;
 
     for (size_t i = 1; i < reply_count(r); i++) {
@@ -117,10 +116,8 @@ static int run(struct cli *cli, struct err *err)
     struct reply *r;
     int status = 0;
 
-    if (cli_duration(cli, "wait-timeout", &timeout_ms, err) < 0)
+    if (await_timeout(cli, &timeout_ms, err) < 0)
         return -1;
-    if (!waits && timeout_ms != AWAIT_FOREVER)
-        return err_set(err, ERR_USAGE, "--wait-timeout goes with --wait");
     r = broadcast(cli, err);
     if (r == NULL)
         return -1;
