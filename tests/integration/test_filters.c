@@ -79,12 +79,18 @@ static void assert_ends(const char *payload, const char *how)
         fail_msg("%s, not %s", outcome, how);
 }
 
+static void add_file(const char *path)
+{
+    CLEANUP_FREE char *line = mem_printf("%s/later --redis %s add q - < %s > /dev/null",
+                                         test_build_dir(), redis.url, path);
+
+    assert_int_equal(system(line), 0);
+}
+
 static void test_pass_and_rewrite(void **state)
 {
     CLEANUP_BUF struct buf got = BUF_INIT;
     CLEANUP_FREE char *large = mem_new(1 << 20), *path = mem_printf("%s/payload", dir);
-    CLEANUP_FREE char *line = mem_printf("%s/later --redis %s add q - < %s > /dev/null",
-                                         test_build_dir(), redis.url, path);
     FILE *f = fopen(path, "we");
 
     (void)state;
@@ -98,7 +104,7 @@ static void test_pass_and_rewrite(void **state)
     assert_non_null(f);
     assert_int_equal(fwrite(large, 1, 1 << 20, f), 1 << 20);
     assert_int_equal(fclose(f), 0);
-    assert_int_equal(system(line), 0);
+    add_file(path);
     assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     test_read(out, &got);
     assert_int_equal(got.len, 1 << 20);
@@ -147,14 +153,6 @@ static char *file_of(const char *name, const char *command)
 
     assert_int_equal(system(line), 0);
     return path;
-}
-
-static void add_file(const char *path)
-{
-    CLEANUP_FREE char *line = mem_printf("%s/later --redis %s add q - < %s > /dev/null",
-                                         test_build_dir(), redis.url, path);
-
-    assert_int_equal(system(line), 0);
 }
 
 static void test_examples(void **state)

@@ -463,11 +463,24 @@ static void test_busy_worker_comes_to_its_turn(void **cmocka_state)
     assert_string_equal(claims(busy, 1), id);
 }
 
+/* The job of mail, which waits for the semaphore s and the rate r, was passed over as often as it
+ * may be. */
+static void pass_over(const char *id)
+{
+    const char *ticket = redis("ZSCORE R:parked:mail %s", id);
+    const char *due = (fcall("later_show %s", id), named("due_ms"));
+
+    (void)send_args(4,
+                    (const char *[]){"HSET", ROOT ":parked", id,
+                                     text("%s 16 %s 1\nsem:s\nrate:r", ticket, due)},
+                    NULL);
+}
+
 /* Only the first job of a queue keeps the gates that it has taken: when the queue stands aside, no
  * call checks the jobs behind the first. */
 static void test_reserves_behind_others(void **cmocka_state)
 {
-    const char *w = serving("mail", 200), *id, *ticket, *due;
+    const char *w = serving("mail", 200), *id;
 
     (void)cmocka_state;
     (void)fcall("later_limit_set r rate 1/1h");
@@ -478,12 +491,7 @@ static void test_reserves_behind_others(void **cmocka_state)
         (void)add("mail rate r x");
     id = add("mail sem s rate r x");
     assert_string_equal(claims(w, 100), "");
-    ticket = redis("ZSCORE R:parked:mail %s", id);
-    due = (fcall("later_show %s", id), named("due_ms"));
-    (void)send_args(4,
-                    (const char *[]){"HSET", ROOT ":parked", id,
-                                     text("%s 16 %s 1\nsem:s\nrate:r", ticket, due)},
-                    NULL);
+    pass_over(id);
     (void)fcall("later_sem_release s ann");
     assert_string_equal(redis("ZCARD R:line:mail:rate:r"), "71");
     (void)fcall("later_pause mail");
@@ -495,7 +503,7 @@ static void test_reserves_behind_others(void **cmocka_state)
 /* A job that keeps gates makes way when older jobs of its queue come to wait before it. */
 static void test_makes_way(void **cmocka_state)
 {
-    const char *w = serving("mail", 200), *id, *ticket, *due;
+    const char *w = serving("mail", 200), *id;
 
     (void)cmocka_state;
     (void)fcall("later_limit_set r rate 1/1h");
@@ -507,12 +515,7 @@ static void test_makes_way(void **cmocka_state)
         (void)add("mail sem t rate r x");
     id = add("mail sem s rate r x");
     assert_string_equal(claims(w, 100), "");
-    ticket = redis("ZSCORE R:parked:mail %s", id);
-    due = (fcall("later_show %s", id), named("due_ms"));
-    (void)send_args(4,
-                    (const char *[]){"HSET", ROOT ":parked", id,
-                                     text("%s 16 %s 1\nsem:s\nrate:r", ticket, due)},
-                    NULL);
+    pass_over(id);
     (void)fcall("later_sem_release s ann");
     assert_string_equal(redis("ZCARD R:sem:s"), "1");
     (void)fcall("later_limit_set t semaphore 100");
