@@ -243,12 +243,13 @@ static void rouse(struct pool_thread *t)
 }
 
 /* One more thread for the waiting work, idle or new. Returns the thread to rouse after unlocking;
- * NULL: none. If no thread can be created, the work waits for an existing one. */
+ * NULL: none. If no thread can be created, the work waits for an existing one; so it does in a pool
+ * that closes, which joins the threads that it has. */
 static struct pool_thread *one_more(struct pool *pool)
 {
     int e;
 
-    if (pool->waking >= ROUSING_MAX)
+    if (pool->waking >= ROUSING_MAX || pool->quit)
         return NULL;
     if (pool->idle != NULL)
         return take_idle(pool);
