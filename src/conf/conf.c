@@ -345,7 +345,8 @@ static int load_limits(struct loading *load, const struct yaml_node *limits, str
 {
     const struct yaml_node *node = limits != NULL ? limits->first : NULL;
 
-    for (size_t i = 0; node != NULL; node = node->next)
+    /* None was named if it is no mapping, or a too large one. */
+    for (size_t i = 0; i < load->conf->nlimits; node = node->next)
         if (load_limit(load, i++, node, err) < 0 && on_error(load, err) < 0)
             return -1;
     if (load->conf->nlimits > 0)
@@ -485,7 +486,9 @@ static int load_all(struct loading *load, char *const *env, const char *const *o
         (load_schedules(load, yaml_node_get(load->root, "schedules"), err) < 0 &&
          on_error(load, err) < 0))
         return -1;
-    for (const struct yaml_node *q = queues != NULL ? queues->first : NULL; q != NULL; q = q->next)
+    /* None was named if it is no mapping. */
+    for (const struct yaml_node *q = queues != NULL ? queues->first : NULL; i < load->conf->nqueues;
+         q = q->next)
         if (load_queue(load, i++, q, err) < 0 && on_error(load, err) < 0)
             return -1;
     if (load->conf->nqueues > 0)
