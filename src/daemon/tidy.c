@@ -12,16 +12,26 @@
 #include "daemon/long_runs.h"
 
 #define STATE_FIELDS 9
-#define REPORT_FIELDS (STATE_FIELDS + COUNTS_FIELDS + 2 * SCHED_TIDY_QUEUES)
+#define REPORT_FIELDS (STATE_FIELDS + 2 + SCHED_TIDY_QUEUES)
 
-/* Fields with their values, and the texts that they point to. Zero it first. */
+/* Fields with their values, and the texts that some of them point to. Zero it first, and free it
+ * with report_done. */
 struct report {
     const char *pairs[2 * REPORT_FIELDS];
     size_t n;
-    char counts[COUNTS_FIELDS][2][24];
-    char runs[SCHED_TIDY_QUEUES][4][JOB_QUEUE_MAX + 9];
-    size_t nruns;
+    char names[SCHED_TIDY_QUEUES][JOB_QUEUE_MAX + 8];
+    struct buf counts[SCHED_TIDY_QUEUES];
+    size_t ncounts;
+    struct buf keys;
+    char retried[24];
 };
+
+static void report_done(struct report *r)
+{
+    for (size_t i = 0; i < r->ncounts; i++)
+        buf_done(&r->counts[i]);
+    buf_done(&r->keys);
+}
 
 static void put(struct report *r, const char *field, const char *value)
 {
@@ -29,36 +39,31 @@ static void put(struct report *r, const char *field, const char *value)
     r->pairs[2 * r->n++ + 1] = value;
 }
 
-/* Take what was counted since the last call of this. It is reset even though the call that reports
- * it may be lost. */
-static void put_counts(struct report *r, struct counts *counts)
+/* Take what was counted of all queues together and of keys since the last call of this. It is
+ * forgotten even though the call that reports it may be lost: so nothing is counted twice. */
+static void put_counts(struct report *r, struct runner *runner)
 {
-    for (size_t i = 0; i < COUNTS_FIELDS; i++) {
-        char(*texts)[24] = r->counts[i];
+    uint64_t retried = runner_take_retried(runner);
 
-        if (counts->at[i] == 0)
-            continue;
-        (void)snprintf(texts[1], sizeof(texts[1]), "%llu", (unsigned long long)counts->at[i]);
-        put(r, counts_field(i, texts[0]), texts[1]);
-    }
-    *counts = (struct counts){0};
+    key_counts_take(runner_keys(runner), mono_now(), &r->keys);
+    if (r->keys.len > 0)
+        put(r, "keys", buf_str(&r->keys));
+    (void)snprintf(r->retried, sizeof(r->retried), "%llu", (unsigned long long)retried);
+    if (retried > 0)
+        put(r, "retried", r->retried);
 }
 
-/* The same of one queue. Nothing if it had no runs, or if there is no room. */
-static void put_runs(struct report *r, struct run_count *ran)
+/* The same of one queue. Nothing if nothing was counted, or if there is no room. */
+static void put_queue(struct report *r, struct queue_count *count)
 {
-    char(*texts)[JOB_QUEUE_MAX + 9];
+    struct buf *text = &r->counts[r->ncounts];
+    char *name = r->names[r->ncounts];
 
-    if (ran == NULL || ran->runs == 0 || r->nruns == SCHED_TIDY_QUEUES)
+    if (count == NULL || r->ncounts == SCHED_TIDY_QUEUES || !queue_count_take(count, text))
         return;
-    texts = r->runs[r->nruns++];
-    (void)snprintf(texts[0], sizeof(texts[0]), "runs:%s", ran->queue);
-    (void)snprintf(texts[1], sizeof(texts[1]), "%llu", (unsigned long long)ran->runs);
-    (void)snprintf(texts[2], sizeof(texts[2]), "run_us:%s", ran->queue);
-    (void)snprintf(texts[3], sizeof(texts[3]), "%llu", (unsigned long long)ran->us);
-    put(r, texts[0], texts[1]);
-    put(r, texts[2], texts[3]);
-    ran->runs = ran->us = 0;
+    r->ncounts++;
+    (void)snprintf(name, sizeof(r->names[0]), "series:%s", count->queue);
+    put(r, name, buf_str(text));
 }
 
 static int send_report(struct daemon *d, int64_t epoch, const struct store_fields *queues,
@@ -96,7 +101,7 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
     put(r, "defects", buf_str(&defects));
     put(r, "reload", buf_str(&refusal));
     put(r, "runs", buf_str(&runs));
-    put_counts(r, runner_counts(d->runner));
+    put_counts(r, d->runner);
     return send_report(d, epoch, queues, r);
 }
 
@@ -117,37 +122,42 @@ static size_t next_queues(struct daemon *d, const char **pairs, char (*keeps)[24
     return n;
 }
 
-/* Each queue is tidied once in SCHED_TIDY_MS; its runs are reported with it. */
+/* Each queue is tidied once in SCHED_TIDY_MS; what was counted of it is reported with it. */
 int daemon_tidy(struct daemon *d, int64_t epoch)
 {
     char keeps[SCHED_TIDY_QUEUES][24];
     const char *pairs[2 * SCHED_TIDY_QUEUES];
     struct store_fields queues = {pairs, next_queues(d, pairs, keeps)};
     struct report r = {.n = 0};
+    int rc;
 
     for (size_t i = 0; i < queues.n; i++)
-        put_runs(&r, run_counts_find(runner_ran(d->runner), pairs[2 * i]));
+        put_queue(&r, queue_counts_find(runner_counts(d->runner), pairs[2 * i]));
     d->tidy_tells = !mono_before(mono_now(), d->tell_at);
-    return d->tidy_tells ? send_with_state(d, epoch, &queues, &r)
-                         : send_report(d, epoch, &queues, &r);
+    rc =
+        d->tidy_tells ? send_with_state(d, epoch, &queues, &r) : send_report(d, epoch, &queues, &r);
+    report_done(&r);
+    return rc;
 }
 
 void daemon_tidy_last(struct daemon *d, int64_t epoch)
 {
     const struct store_fields none = {NULL, 0};
-    struct run_counts *ran = runner_ran(d->runner);
+    struct queue_counts *counts = runner_counts(d->runner);
     struct report counted = {.n = 0};
 
     d->tidy_tells = false;
-    put_counts(&counted, runner_counts(d->runner));
+    put_counts(&counted, d->runner);
     if (counted.n > 0)
         (void)send_report(d, epoch, &none, &counted);
-    for (size_t i = 0; i < ran->n;) {
+    report_done(&counted);
+    for (size_t i = 0; i < counts->n;) {
         struct report some = {.n = 0};
 
-        for (; i < ran->n && some.nruns < SCHED_TIDY_QUEUES; i++)
-            put_runs(&some, &ran->at[i]);
+        for (; i < counts->n && some.ncounts < SCHED_TIDY_QUEUES; i++)
+            put_queue(&some, &counts->at[i]);
         if (some.n > 0)
             (void)send_report(d, epoch, &none, &some);
+        report_done(&some);
     }
 }

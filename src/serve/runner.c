@@ -21,6 +21,7 @@ struct place {
     uint64_t serial;
     struct backend *backend; /* NULL: a process of its own */
     struct plugin_order plugin;
+    int64_t late_us; /* of its start */
     bool is_busy;
 };
 
@@ -28,7 +29,7 @@ struct known_queue {
     char name[JOB_QUEUE_MAX + 1];
     const struct served_queue *served; /* NULL: not served any more */
     const struct conf_queue *conf;
-    struct run_count *ran;
+    struct queue_count *count;
 };
 
 struct runner {
@@ -45,8 +46,9 @@ struct runner {
     const struct served_queues *served;
     struct runner_events events;
     struct known_queue queue; /* that was found last */
-    struct counts counts;
-    struct run_counts ran;
+    struct queue_counts counts;
+    struct key_counts *keys;
+    uint64_t retried;
     struct buf header; /* of the job that is given to a stream just now */
     uint64_t random;
     bool is_ending, are_backends_gone;
@@ -60,15 +62,18 @@ static const struct known_queue *queue_of(struct runner *r, const char *queue)
         text_copy(r->queue.name, sizeof(r->queue.name), queue);
         r->queue.served = served_queues_find(r->served, queue);
         r->queue.conf = conf_queue(r->conf, queue);
-        r->queue.ran = run_counts_of(&r->ran, queue);
+        r->queue.count = queue_counts_of(&r->counts, queue);
     }
     return &r->queue;
 }
 
-static void count_run(const struct known_queue *q, int64_t us)
+static void count_end(struct runner *r, const struct place *p, const struct known_queue *q,
+                      const struct run_report *run, const struct verdict *v)
 {
-    q->ran->runs++;
-    q->ran->us += us > 0 ? (uint64_t)us : 0;
+    r->retried += v->verb == STORE_RETRY;
+    queue_count_run(q->count, run->duration_us);
+    key_counts_add(r->keys, p->job.key, v->verb == STORE_RETRY || v->verb == STORE_BURY,
+                   run->duration_us, p->late_us, mono_now());
 }
 
 #define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
@@ -135,8 +140,7 @@ static void on_ended(void *arg, unsigned place, const struct run_report *run)
     memcpy(id, p->job.id, sizeof(id));
     policy_verdict(&p->job, q->conf, run, next_random(r), &v);
     log_end(&p->job, &v, run, p->backend == NULL);
-    r->counts.at[COUNTS_RETRIED] += v.verb == STORE_RETRY;
-    count_run(q, run->duration_us);
+    count_end(r, p, q, run, &v);
     free_place(r, place);
     if (r->is_ending)
         tell_idle(r);
@@ -203,6 +207,7 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns,
     for (unsigned i = 0; i < places; i++)
         r->free[r->nfree++] = places - 1 - i;
     text_copy(r->ns, sizeof(r->ns), ns);
+    r->keys = key_counts_new();
     r->state = state;
     r->events = *events;
     r->pool = pool_new(loop, places, &pool_events, err);
@@ -225,7 +230,8 @@ void runner_free(struct runner *r)
         pool_free(r->pool);
     backends_free(r->backends);
     buf_done(&r->header);
-    run_counts_done(&r->ran);
+    queue_counts_done(&r->counts);
+    key_counts_free(r->keys);
     for (unsigned i = 0; i < r->nplaces; i++)
         job_done(&r->places[i].job); /* of those that still ran */
     free(r->places);
@@ -256,14 +262,22 @@ void runner_set_guard(struct runner *r, struct guard *guard)
     r->guard = guard;
 }
 
-struct counts *runner_counts(struct runner *r)
+struct queue_counts *runner_counts(struct runner *r)
 {
     return &r->counts;
 }
 
-struct run_counts *runner_ran(struct runner *r)
+struct key_counts *runner_keys(struct runner *r)
 {
-    return &r->ran;
+    return r->keys;
+}
+
+uint64_t runner_take_retried(struct runner *r)
+{
+    uint64_t n = r->retried;
+
+    r->retried = 0;
+    return n;
 }
 
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)
@@ -289,7 +303,7 @@ void runner_refuse(struct runner *r, const struct job *job, const char *why,
                    struct verdict *verdict)
 {
     policy_refused(job, queue_of(r, job->queue)->conf, why, next_random(r), verdict);
-    r->counts.at[COUNTS_RETRIED] += verdict->verb == STORE_RETRY;
+    r->retried += verdict->verb == STORE_RETRY;
 }
 
 static void start_process(struct runner *r, unsigned place, struct job *job, int64_t late_us)
@@ -350,7 +364,8 @@ void runner_start(struct runner *r, struct held_job *h)
     struct place *p = &r->places[place];
     int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
 
-    counts_start(&r->counts, late_us);
+    queue_count_start(queue_of(r, h->job.queue)->count, late_us);
+    p->late_us = late_us;
     p->is_busy = true;
     p->job = h->job;
     job_own_names(&p->job);

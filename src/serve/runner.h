@@ -5,8 +5,8 @@
 #ifndef LATER_SERVE_RUNNER_H
 #define LATER_SERVE_RUNNER_H
 
-#include "job/counts.h"
-#include "job/run_counts.h"
+#include "job/key_counts.h"
+#include "job/queue_counts.h"
 #include "loop/loop.h"
 #include "run/guard/guard.h"
 #include "sched/held_jobs.h"
@@ -45,11 +45,11 @@ const char *runner_defect(struct runner *r, const struct served_queue *q);
  * places as the worker, and stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
 
-/* Counts the starts by their lateness, and the attempts that will be retried. The caller resets
- * what it has reported. */
-struct counts *runner_counts(struct runner *r);
-/* The same for the runs of each queue. The caller adds no queue. */
-struct run_counts *runner_ran(struct runner *r);
+/* What is counted of queues and of keys. The caller takes it, and adds none. */
+struct queue_counts *runner_counts(struct runner *r);
+struct key_counts *runner_keys(struct runner *r);
+/* How many attempts will be retried, since the last call of this. */
+uint64_t runner_take_retried(struct runner *r);
 
 /* May this job start? If not, *refusal is its verdict. */
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal);

@@ -48,6 +48,7 @@ static const struct key_rule alone[] = {
     {"topics", "hash"},
     {"topic:file", "hash"},
     {"pinned", "set"},
+    {"series", "hash"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
@@ -63,6 +64,9 @@ static const struct key_rule more[] = {
     {"members:", "zset"},      {"batch:", "zset"},
     {"cal:", "string"},        {"pin:", "zset"},
     {"pins:", "set"},          {"bodyless:", "zset"},
+    {"m:", "string"},          {"h:", "string"},
+    {"total:", "string"},      {"keys:", "string"},
+    {"top:", "zset"},
 };
 
 const char *keys_type(const char *rest, size_t n)

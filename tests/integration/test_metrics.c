@@ -115,13 +115,15 @@ static void assert_parses(void)
                    "families = {f.name: f for f in parse(open(sys.argv[1]).read())}\n"
                    "assert families[\"laterd_jobs\"].type == \"gauge\"\n"
                    "assert families[\"laterd_finished\"].type == \"counter\"\n"
-                   "assert families[\"laterd_run_seconds\"].type == \"summary\"\n"
-                   "late = families[\"laterd_start_lateness_seconds\"]\n"
-                   "assert late.type == \"histogram\"\n"
-                   "buckets = [s.value for s in late.samples if s.name.endswith(\"_bucket\")]\n"
-                   "assert buckets == sorted(buckets)\n"
-                   "count = [s.value for s in late.samples if s.name.endswith(\"_count\")]\n"
-                   "assert count == buckets[-1:]\n"
+                   "for name in \"laterd_run_seconds\", \"laterd_start_lateness_seconds\":\n"
+                   "    assert families[name].type == \"histogram\"\n"
+                   "    queues = {}\n"
+                   "    for s in families[name].samples:\n"
+                   "        queues.setdefault(s.labels[\"queue\"], []).append(s)\n"
+                   "    for samples in queues.values():\n"
+                   "        of = lambda end: [s.value for s in samples if s.name.endswith(end)]\n"
+                   "        assert of(\"_bucket\") == sorted(of(\"_bucket\"))\n"
+                   "        assert of(\"_count\") == of(\"_bucket\")[-1:]\n"
                    "END\n",
                    metrics_path);
 
@@ -220,13 +222,14 @@ static bool counts_are_told(void *arg)
 {
     CLEANUP_FREE char *text = scrape();
 
-    return has(text, "laterd_start_lateness_seconds_count", "", arg);
+    return has(text, "laterd_start_lateness_seconds_count", "queue=\"mail\"", arg) &&
+           has(text, "laterd_start_lateness_seconds_count", "queue=\"bad\"", "2");
 }
 
 /* A worker tells what it counted when it leaves, and every ten seconds while it runs. */
 static void test_what_ran(void **state)
 {
-    CLEANUP_FREE char *text = NULL;
+    CLEANUP_FREE char *text = NULL, *line = NULL;
     CLEANUP_FREE char *id = NULL;
 
     (void)state;
@@ -237,7 +240,7 @@ static void test_what_ran(void **state)
         free(test_add(&redis, "mail", NULL, NULL, "x"));
     id = test_add(&redis, "bad", NULL, NULL, "x");
     assert_true(test_until_state(&redis, id, "dead", LONG_MS));
-    assert_true(test_until(counts_are_told, (void *)(uintptr_t) "6", LONG_MS));
+    assert_true(test_until(counts_are_told, (void *)(uintptr_t) "4", LONG_MS));
     text = scrape();
     assert_has(text, "laterd_workers", "state=\"live\"", "1");
     assert_has(text, "laterd_places", "", "3");
@@ -245,20 +248,29 @@ static void test_what_ran(void **state)
     assert_has(text, "laterd_retries_total", "", "1");
     assert_has(text, "laterd_finished_total", "queue=\"mail\",outcome=\"done\"", "4");
     assert_has(text, "laterd_finished_total", "queue=\"bad\",outcome=\"dead\"", "1");
-    assert_has(text, "laterd_start_lateness_seconds_bucket", "le=\"3600\"", "6");
-    assert_has(text, "laterd_start_lateness_seconds_bucket", "le=\"+Inf\"", "6");
+    assert_has(text, "laterd_start_lateness_seconds_bucket", "queue=\"mail\",le=\"3600\"", "4");
+    assert_has(text, "laterd_start_lateness_seconds_bucket", "queue=\"mail\",le=\"+Inf\"", "4");
+    assert_has(text, "laterd_run_seconds_bucket", "queue=\"mail\",le=\"0.05\"", "0");
+    assert_has(text, "laterd_run_seconds_bucket", "queue=\"mail\",le=\"+Inf\"", "4");
+    assert_has(text, "laterd_added_total", "queue=\"mail\"", "4");
+    assert_has(text, "laterd_failed_attempts_total", "queue=\"bad\"", "2");
     free(test_add(&redis, "mail", NULL, NULL, "one more"));
     assert_true(test_until_state(&redis, id, "dead", LONG_MS));
     assert_true(test_until_lines(a.log, "outcome=done", 5, LONG_MS));
     assert_int_equal(test_laterd_stop(&a), 0);
     free(text);
     text = scrape();
-    assert_has(text, "laterd_start_lateness_seconds_count", "", "7");
+    assert_has(text, "laterd_start_lateness_seconds_count", "queue=\"mail\"", "5");
     assert_has(text, "laterd_run_seconds_count", "queue=\"mail\"", "5");
     assert_has(text, "laterd_run_seconds_count", "queue=\"bad\"", "2");
     assert_true(value_of(text, "laterd_run_seconds_sum", "mail") >= 0.5);
     assert_true(value_of(text, "laterd_run_seconds_sum", "mail") < 50);
     assert_has(text, "laterd_workers", "state=\"live\"", "0");
+    line =
+        mem_printf("$LATER --redis %s --json stats bad --since 5m | grep -c '\"sum\":{\"added\":1,"
+                   "\"done\":0,\"failed\":2,\"dead\":1,'",
+                   redis.url);
+    test_says(line, 0, "1");
 }
 
 /* Users that may write the keys may write nonsense: no reader of the metrics is harmed by it. */
@@ -269,9 +281,12 @@ static void test_hostile_fields(void **state)
     (void)state;
     reply_free(test_redis_call(&redis, "SADD", ROOT ":names", "mail", "a\"} 1\nx{b=\"", "\033[2J",
                                "-", "", NULL));
-    reply_free(test_redis_call(&redis, "HSET", ROOT ":stats", "late:1", "-5", "late:2", "nan",
-                               "late:5", "9223372036854775807", "late:us", "-1", "done:mail",
-                               "1e99", "retried", "x\ny", NULL));
+    reply_free(test_redis_call(&redis, "HSET", ROOT ":stats", "done:mail", "1e99", "retried",
+                               "x\ny", NULL));
+    reply_free(test_redis_call(&redis, "HSET", ROOT ":series", "mail", "1", "a\"} 1\nx{b=\"", "1",
+                               "\033[2J", "x", NULL));
+    reply_free(test_redis_call(&redis, "SET", ROOT ":total:mail",
+                               "\377\377\377\377\377\377\377\377\377", NULL));
     reply_free(test_redis_call(&redis, "ZADD", ROOT ":dead:mail", "nan", "x", NULL));
     reply_free(test_redis_call(&redis, "ZADD", ROOT ":q:mail:5", "-inf", "x", "inf", "y", NULL));
     reply_free(test_redis_call(&redis, "SET", ROOT ":due:mail", "x", NULL));
@@ -279,6 +294,7 @@ static void test_hostile_fields(void **state)
     text = scrape();
     assert_has(text, "laterd_jobs", "queue=\"mail\",state=\"due\"", "1");
     assert_has(text, "laterd_jobs", "queue=\"mail\",state=\"scheduled\"", "1");
+    assert_has(text, "laterd_added_total", "queue=\"mail\"", "0");
     assert_null(strstr(text, "\033"));
 }
 

@@ -276,9 +276,14 @@ static struct effect play(struct client *c, const char *line)
 
     (void)fx_forget(NULL);
     rig.big = text("%020000d", 1);
-    (void)redis("FLUSHDB");
-    (void)send_args(COUNT(copy), (const char **)(uintptr_t)copy, NULL);
-    rig.clock->fixed_us = rig.built_us;
+    /* A tidy writes what the library has counted in its memory, for calls before this one. */
+    for (int i = 0; i < 2; i++) {
+        (void)redis("FLUSHDB");
+        (void)send_args(COUNT(copy), (const char **)(uintptr_t)copy, NULL);
+        rig.clock->fixed_us = rig.built_us;
+        if (i == 0)
+            (void)call("v1_tidy $w 0");
+    }
     for (size_t n; n = strcspn(line, ";"), line[n] == ';'; line += n + 1)
         build_line(text("%.*s", (int)n, line));
     (void)redis("CONFIG RESETSTAT");

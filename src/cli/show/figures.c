@@ -13,15 +13,14 @@ enum { NOW, CURSOR, RUNNING, RECORDS, QUEUES, COUNTERS, MORE };
 
 /* The elements of a queue behind its name, and of MORE. */
 #define OF_QUEUE (FIGURE_CANCELLED + 1)
-enum { MORE_PARKED, MORE_RUNS, MORE_RUN_US, MORE_ADOPTED };
+enum { MORE_PARKED, MORE_ADOPTED = 3 };
 
-/* Read a negative or huge number as 0: a field that somebody overwrote must not make a histogram's
- * buckets decrease or its sums overflow. */
+/* Read a negative or huge number as 0: somebody overwrote the field. */
 static int64_t count_of(const struct reply *r)
 {
     int64_t n = reply_int(r);
 
-    return n > 0 && n < INT64_MAX / (2 * COUNTS_FIELDS) ? n : 0;
+    return n > 0 && n < INT64_MAX / 64 ? n : 0;
 }
 
 /* How long ago this instant is; 0 for none. */
@@ -47,31 +46,28 @@ static void take_queue(struct figures *f, const struct reply *r, const struct re
         q->value[i] = count_of(reply_at(r, 1 + i));
     q->value[FIGURE_OLDEST_DUE] = age_of(reply_at(r, 1 + FIGURE_OLDEST_DUE), f->now_ms);
     q->value[FIGURE_OLDEST_PARKED] = age_of(reply_at(more, MORE_PARKED), f->now_ms);
-    q->value[FIGURE_RUNS] = count_of(reply_at(more, MORE_RUNS));
-    q->value[FIGURE_RUN_US] = count_of(reply_at(more, MORE_RUN_US));
     q->value[FIGURE_ADOPTED] = count_of(reply_at(more, MORE_ADOPTED));
 }
 
-/* Read one page at cursor, and set cursor to the next page. The first page also brings the counters
+/* Read one page at cursor, and set cursor to the next page. The first page also brings the counter
  * of all queues together. */
 static int take_page(struct figures *f, struct cli *cli, char cursor[32], struct err *err)
 {
     struct cli_call call = {.n = 0};
-    char fields[COUNTS_FIELDS][24];
     bool is_first = strcmp(cursor, "0") == 0;
     struct reply *r;
 
     cli_call_puts(&call, cursor);
-    for (size_t i = 0; is_first && i < COUNTS_FIELDS; i++)
-        cli_call_puts(&call, counts_field(i, fields[i]));
+    if (is_first)
+        cli_call_puts(&call, "retried");
     r = cli_fcall(cli, "later_v1_metrics", &call, err);
     if (r == NULL)
         return -1;
     f->now_ms = reply_int(reply_at(r, NOW));
     for (size_t i = 0; i < reply_count(reply_at(r, QUEUES)); i++)
         take_queue(f, reply_at(reply_at(r, QUEUES), i), reply_at(reply_at(r, MORE), i));
-    for (size_t i = 0; is_first && i < COUNTS_FIELDS; i++)
-        f->counters[i] = count_of(reply_at(reply_at(r, COUNTERS), i));
+    if (is_first)
+        f->retried = count_of(reply_at(reply_at(r, COUNTERS), 0));
     f->running = reply_int(reply_at(r, RUNNING));
     f->records = reply_int(reply_at(r, RECORDS));
     text_copy(cursor, 32, reply_str(reply_at(r, CURSOR)));

@@ -6,7 +6,6 @@
 #define LATER_CLI_SHOW_FIGURES_H
 
 #include "cli/cli.h"
-#include "job/counts.h"
 
 enum figure {
     FIGURE_SCHEDULED, /* jobs, by state */
@@ -21,8 +20,6 @@ enum figure {
     FIGURE_DIED,
     FIGURE_CANCELLED,
     FIGURE_OLDEST_PARKED, /* ms since the first parked job was parked; 0: none is */
-    FIGURE_RUNS,          /* runs that have ended, released ones too, since the namespace began */
-    FIGURE_RUN_US,        /* how long they took together */
     FIGURE_ADOPTED,       /* members of a foreign queue that became its jobs */
     FIGURES
 };
@@ -36,7 +33,7 @@ struct figures {
     struct queue_figures *queues; /* sorted by name, each once */
     size_t n;
     int64_t now_ms, running, records; /* running, records: jobs of all queues */
-    int64_t counters[COUNTS_FIELDS];  /* of all queues together (job/counts.h) */
+    int64_t retried;                  /* attempts of all queues */
 };
 
 /* Ask for all queues. 0, or -1 with err. Call figures_done in any case. */

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/schedules.h"
+#include "cli/series.h"
 #include "cli/show/figures.h"
 #include "cli/show/out.h"
 #include "cli/show/replies.h"
@@ -112,16 +113,6 @@ static void put_scaled_series(struct metrics *m, const char *name, enum figure w
                    scale);
 }
 
-/* Samples of one name stand together. */
-static void put_runs(struct metrics *m)
-{
-    static const struct series runs = {NULL, FIGURE_RUNS};
-
-    family(m, "laterd_run_seconds", "summary", "How long runs took that have ended, however.");
-    put_scaled_series(m, "laterd_run_seconds_sum", FIGURE_RUN_US, 1000000);
-    put_series(m, "laterd_run_seconds_count", NULL, &runs, 1);
-}
-
 static void put_queues(struct metrics *m)
 {
     static const struct series states[] = {{"scheduled", FIGURE_SCHEDULED},
@@ -154,26 +145,6 @@ static void put_queues(struct metrics *m)
     family(m, "laterd_adopted_total", "counter",
            "Members of the delay queue that the queue adopts that became jobs.");
     put_series(m, "laterd_adopted_total", NULL, &adopted, 1);
-    put_runs(m);
-}
-
-static void put_lateness(struct metrics *m)
-{
-    static const char name[] = "laterd_start_lateness_seconds";
-    int64_t count = 0;
-
-    family(m, name, "histogram", "How late attempts started after they were due.");
-    for (size_t i = 0; i <= COUNTS_INF; i++) {
-        char bound[32] = "+Inf";
-
-        if (i < COUNTS_BOUNDS)
-            (void)snprintf(bound, sizeof(bound), "%g", (double)counts_bounds_ms[i] / 1000);
-        count += m->of.counters[i];
-        put_int(m, "laterd_start_lateness_seconds_bucket", LABELS("le", bound), count);
-    }
-    put_scaled(m, "laterd_start_lateness_seconds_sum", NULL, m->of.counters[COUNTS_LATE_US],
-               1000000);
-    put_int(m, "laterd_start_lateness_seconds_count", NULL, count);
 }
 
 /* Write all kinds, so that each has a sample even while it is 0. */
@@ -214,7 +185,7 @@ static void put_workers(struct metrics *m)
             "Jobs of which there is a record: all but the raw ones.");
     put_one(m, "laterd_unsent_results", "gauge", m->unsent,
             "Results of ended attempts that Redis has not taken yet.");
-    put_one(m, "laterd_retries_total", "counter", m->of.counters[COUNTS_RETRIED],
+    put_one(m, "laterd_retries_total", "counter", m->of.retried,
             "Attempts that failed and will be made again.");
 }
 
@@ -275,6 +246,66 @@ static int put_schedules(struct metrics *m, struct cli *cli, struct err *err)
     return rc;
 }
 
+/* ---- histograms */
+
+struct histogram {
+    const char *name, *help;
+    enum series_column first, sum_us;
+    size_t nclasses;
+    const int64_t *bounds_ms;
+};
+
+static void put_histogram(struct metrics *m, const struct histogram *h,
+                          const struct series_total *of)
+{
+    char name[64];
+    uint64_t count = 0;
+
+    (void)snprintf(name, sizeof(name), "%s_bucket", h->name);
+    for (size_t i = 0; i < h->nclasses; i++) {
+        char bound[32] = "+Inf";
+
+        if (i + 1 < h->nclasses)
+            (void)snprintf(bound, sizeof(bound), "%g", (double)h->bounds_ms[i] / 1000);
+        count += of->at[h->first + i];
+        put_int(m, name, LABELS("queue", of->queue, "le", bound), (int64_t)count);
+    }
+    (void)snprintf(name, sizeof(name), "%s_sum", h->name);
+    put_scaled(m, name, LABELS("queue", of->queue), (int64_t)of->at[h->sum_us], 1000000);
+    (void)snprintf(name, sizeof(name), "%s_count", h->name);
+    put_int(m, name, LABELS("queue", of->queue), (int64_t)count);
+}
+
+static int put_histograms(struct metrics *m, struct cli *cli, struct err *err)
+{
+    static const struct histogram both[] = {
+        {"laterd_start_lateness_seconds", "How late attempts started after they were due.",
+         SERIES_LATE, SERIES_LATE_US, SERIES_LATE_CLASSES, series_late_ms},
+        {"laterd_run_seconds", "How long attempts ran that have ended, however.", SERIES_RUN,
+         SERIES_RUN_US, SERIES_RUN_CLASSES, series_run_ms}};
+    struct series_totals totals;
+    int rc = series_totals_read(&totals, cli, err);
+
+    for (size_t k = 0; rc == 0 && k < 2; k++) {
+        family(m, both[k].name, "histogram", both[k].help);
+        for (size_t i = 0; i < totals.n; i++)
+            put_histogram(m, &both[k], &totals.of[i]);
+    }
+    if (rc == 0) {
+        family(m, "laterd_added_total", "counter", "Jobs that were added, by whatever way.");
+        for (size_t i = 0; i < totals.n; i++)
+            put_int(m, "laterd_added_total", LABELS("queue", totals.of[i].queue),
+                    (int64_t)totals.of[i].at[SERIES_ADDED]);
+        family(m, "laterd_failed_attempts_total", "counter",
+               "Attempts that failed, of jobs that are made again or died.");
+        for (size_t i = 0; i < totals.n; i++)
+            put_int(m, "laterd_failed_attempts_total", LABELS("queue", totals.of[i].queue),
+                    (int64_t)totals.of[i].at[SERIES_FAILED]);
+    }
+    series_totals_done(&totals);
+    return rc;
+}
+
 int metrics_show(struct cli *cli, struct err *err)
 {
     struct metrics m = {.live = 0};
@@ -298,10 +329,11 @@ int metrics_show(struct cli *cli, struct err *err)
         put_workers(&m);
         put_attention(&m, reply_at(r, HEALTH_NOTES));
         put_batches(&m, reply_at(r, HEALTH_BATCHES));
-        put_lateness(&m);
         put_queues(&m);
         rc = put_schedules(&m, cli, err);
     }
+    if (rc == 0)
+        rc = put_histograms(&m, cli, err);
     if (rc == 0)
         out_bytes(m.out.data, m.out.len);
     reply_free(r);

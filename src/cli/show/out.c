@@ -1,6 +1,8 @@
 #include "cli/show/out.h"
 
 #include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +56,16 @@ bool out_is_tty(void)
 size_t out_width(void)
 {
     return out.width;
+}
+
+bool out_is_utf8(void)
+{
+    locale_t user = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    bool is_utf8 = user != (locale_t)0 && strcmp(nl_langinfo_l(CODESET, user), "UTF-8") == 0;
+
+    if (user != (locale_t)0)
+        freelocale(user);
+    return is_utf8;
 }
 
 const char *out_style(enum out_style style)

@@ -20,6 +20,9 @@ bool out_is_tty(void);
 /* Columns of the terminal; 0 if stdout is no terminal. */
 size_t out_width(void);
 
+/* Does the locale of the user write UTF-8? */
+bool out_is_utf8(void);
+
 enum out_style { OUT_PLAIN, OUT_BOLD, OUT_GOOD, OUT_BAD, OUT_STYLES };
 /* The sequence that switches a style on (OUT_PLAIN: back to normal); "" where colour is off. */
 const char *out_style(enum out_style style);

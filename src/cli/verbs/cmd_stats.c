@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/args/queue_name.h"
+#include "cli/show/history.h"
 #include "cli/show/json.h"
 #include "cli/show/metrics.h"
 #include "cli/show/out.h"
@@ -192,6 +193,8 @@ static int run_stats(struct cli *cli, struct err *err)
 
     if (cli_value(cli, "prometheus") != NULL)
         return metrics_show(cli, err);
+    if (cli_value(cli, "since") != NULL || cli_value(cli, "by") != NULL)
+        return history_show(cli, err);
     if (cli->argc > 0 && queue_name_check(cli, cli->argv[0], err) < 0)
         return -1;
     if (cli->argc > 0)
@@ -208,6 +211,8 @@ static int run_stats(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option stats_options[] = {
+    {"since", "DURATION", "what happened since then, by the minute or the hour (1m to 15d)"},
+    {"by", "DURATION", "one row for so long (default: at most 30 rows)"},
     {"prometheus", NULL, "as metrics, in Prometheus' text format: write them to a file"},
     {NULL, NULL, NULL},
 };
@@ -220,6 +225,13 @@ const struct cli_verb cmd_stats = {
     "the waiting ones are parked at a gate, dead ones and kept outcomes; and since the namespace "
     "began how many were done, died, were cancelled.\n"
     "Below it what needs attention: stray keys, queues that nobody serves.\n"
+    "With --since what happened in a part of the past: jobs added, done, dead, cancelled, "
+    "attempts\n"
+    "failed, how late half of the starts and 99 in 100 were at most, the time of all runs, and "
+    "how\n"
+    "many different keys the jobs had. Minutes are kept for 6 hours, hours for 15 days. At most "
+    "256\n"
+    "queues are counted one by one, all others as ~rest.\n"
     "With --prometheus all of them as metrics, for the textfile collector of a node\n"
     "exporter: jobs by queue and state, how late jobs start, what ended how.",
     0,

@@ -67,6 +67,7 @@ local function judge_row(R, b, i, max_payload, ctx)
     b.is_special[i] = true
   end
   b.has_members = b.has_members or job and job.b ~= nil
+  b.has_keys = b.has_keys or job and job.K ~= nil
 end
 
 -- HMGET; through the draft where the call may have changed these jobs.
@@ -80,7 +81,7 @@ end
 -- Read the records and tries of all rows that have an id.
 local function read_rows(R, b)
   b.records, b.tries, b.jobs, b.gates, b.broken = {}, {}, {}, b.gates or {}, {}
-  b.is_special, b.headers, b.has_members = {}, {}, false
+  b.is_special, b.headers, b.has_members, b.has_keys = {}, {}, false, false
   local ids, n, rows = b.ids, b.n, nil
   if next(b.raws) then
     ids, rows = {}, {}

@@ -19,6 +19,7 @@ local function apply_retry(R, r, job, tries, epoch, now_ms)
   L.keep_failure(R, r.id, now_ms, epoch, r.code, r.text)
   db('HDEL', R .. ':progress', r.id)
   L.enqueue(R, r.id, job, tries, due)
+  L.count(R, 'failed', job.queue, 1)
   if L.events then
     L.event('failed', r.id, job.queue, due, tries.starts, tries.attempts, L.whole(r.code), r.text)
   end
@@ -84,6 +85,7 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
   elseif r.verb == 'dead' then
     db('ZREM', R .. ':running', r.id)
     L.keep_failure(R, r.id, now_ms, epoch, r.code, r.text)
+    L.count(R, 'failed', job.queue, 1)
     L.bury(R, job.queue, r.id, L.outcome('dead', r.code, now_ms, tries.starts, r.text, r.output),
            now_ms, r.a)
   else

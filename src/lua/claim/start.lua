@@ -111,6 +111,17 @@ local function hold_batches(R, b, run, s)
   end
 end
 
+-- Count the keys of rows that start for the first time.
+local function count_keys(R, b, run)
+  local keys = {}
+  for i = run.from, run.to do
+    keys[#keys + 1] = b.jobs[i] and b.jobs[i].K and string.match(b.headers[i], ' K=(%S+)')
+  end
+  if keys[1] then
+    L.hint(L.count_keys, R, b.queue, keys)
+  end
+end
+
 -- run: {from, to, tries (text or false), gated, fence (of the first)}
 local function start_run(R, b, run, s, ctx)
   local t = run.tries and L.tries(run.tries) or NONE
@@ -136,6 +147,9 @@ local function start_run(R, b, run, s, ctx)
     s.old[#s.old + 1], s.old[#s.old + 2] = ids[i], run.tries
   end
   hold_batches(R, b, run, s)
+  if b.has_keys and not run.tries then
+    count_keys(R, b, run)
+  end
   s.n, ctx.next_fence = n, run.fence + 2 * (run.to - run.from + 1)
   if L.events then
     tell_started(b, run, starts, attempts)
@@ -171,6 +185,7 @@ local function give_record(R, b, i, number)
     b.records[i] = L.insert(R, b.ids[i], b.jobs[i], b.raws[i])
     -- A queue of raw members that are claimed at once has no head that makes its name known.
     db('SADD', R .. ':names', b.queue)
+    L.count(R, 'added', b.queue, 1)
   elseif b.broken[i] then
     b.records[i] = L.mended(R, b.ids[i], b.queue, b.records[i] or nil)
     db('HSET', R .. ':jobs', b.ids[i], b.records[i])

@@ -121,6 +121,7 @@ function L.add_due_now(R, fields, payload, now_ms)
   L.is_new(L.waiting_key(R, fields, L.NEW), 'zset', id)
   L.enqueue(R, id, fields, L.NEW, now_ms)
   L.assign(L.draft.caused, fields.queue, L.caused_in(fields.queue) + 1)
+  L.count(R, 'added', fields.queue, 1)
   if L.events then
     L.event('added', id, fields.queue, now_ms)
   end

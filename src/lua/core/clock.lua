@@ -3,13 +3,22 @@
 -- Reading ten digits as a number costs as much as a small command, so the last second is kept.
 local known_second, second_us
 
+-- The minute of the last time that was read, whole minutes since 1970.
+L.minute = 0
+
 -- -> us since 1970, an exact integer.
 function L.now_us()
   local t = redis.call('TIME')
   if t[1] ~= known_second then
-    known_second, second_us = t[1], tonumber(t[1]) * 1000000
+    local second = tonumber(t[1])
+    known_second, second_us, L.minute = t[1], second * 1000000, (second - second % 60) / 60
   end
   return second_us + tonumber(t[2])
+end
+
+-- -> the second of the last time that was read, in ms.
+function L.last_ms()
+  return (second_us or 0) / 1000
 end
 
 function L.ms(us)

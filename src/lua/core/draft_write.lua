@@ -8,7 +8,8 @@ local FINAL_CHUNK = 7000    -- names in a command that cannot be undone: more th
 
 -- ---- what follows the writes, and may fail
 
--- Add to a counter of later_stats.
+-- Add to a counter of later_stats, and to the series of the queue (series.lua). The series alone
+-- count added and failed.
 function L.count(R, what, queue, n)
   L.count_as(R, what .. ':' .. queue, n)
 end
@@ -240,12 +241,14 @@ end
 -- Add n to a counter. A new counter needs the name of its queue in R:names, with which tidying
 -- removes it: it may have dropped both while the last job of the queue ran.
 local function write_count(R, name, n)
-  if redis.pcall('HINCRBY', R .. ':stats', name, n) == n then
-    local queue = string.match(name, '^done:(.+)$') or string.match(name, '^dead:(.+)$') or
-                  string.match(name, '^cancelled:(.+)$') or string.match(name, '^runs:(.+)$')
-    if queue then
-      redis.pcall('SADD', R .. ':names', queue)
-    end
+  local what, queue = string.match(name, '^(%a+):(.+)$')
+  local column = L.SERIES_COLUMN[what]
+  if column then
+    L.count_in_series(R, queue, column, n)
+  end
+  if what ~= 'added' and what ~= 'failed' and
+     redis.pcall('HINCRBY', R .. ':stats', name, n) == n and column then
+    redis.pcall('SADD', R .. ':names', queue)
   end
 end
 

@@ -184,6 +184,7 @@ function L.bury_new(R, job, payload, why, now_us)
   local id, now_ms = L.id(L.tick(R, now_us, 1)), L.ms(now_us)
   job.big = #payload > L.BIG
   L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
+  L.count(R, 'added', job.queue, 1)
   L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, 0, L.one_line(why), ''), now_ms)
   return id
 end
@@ -226,6 +227,7 @@ local function put_new(R, job, payload, now_us)
   if job.b then
     L.join(R, job.b, id)
   end
+  L.count(R, 'added', job.queue, 1)
   if L.events then
     L.event('added', id, job.queue, job.due, nil, nil, nil, job.origin)
   end

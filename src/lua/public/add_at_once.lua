@@ -84,6 +84,7 @@ function L.add_at_once(R, job, payload, now_us)
     L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':5', 'zset', 'heads', 'zset', 'names', 'set')
     error(why, 0)
   end
+  L.count_in_series(R, job.queue, L.SERIES_COLUMN.added, 1)
   if L.events then
     L.event('added', id, job.queue, job.due)
   end

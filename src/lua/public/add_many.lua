@@ -65,6 +65,7 @@ local function put_jobs(R, job, args, i, n, first)
     L.mark_set(R, queue, mark)
   end
   L.lower_head(R, queue, job.due)
+  L.count(R, 'added', queue, n)
   return replies
 end
 

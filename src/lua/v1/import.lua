@@ -186,6 +186,7 @@ local function add_dead(R, job, payload, now_us)
     L.end_member(R, job.b, id, 'dead', L.ms(now_us))
   end
   L.put_token(R, job, {id, 'added', job.due}, print, now_us)
+  L.count(R, 'added', job.queue, 1)
   if L.events then
     L.event_end(id, job.queue, job.dead)
   end
@@ -215,6 +216,7 @@ function L.write_many(R, queue, jobs, payloads, now_us)
     end
   end
   L.lower_head(R, queue, earliest)
+  L.count(R, 'added', queue, #jobs)
 end
 
 -- Fill `jobs` and `payloads`. -> the bytes of the payloads

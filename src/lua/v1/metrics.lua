@@ -7,10 +7,9 @@
 -- raw, dead, kept, oldest_ms, paused, done, died, cancelled]. scheduled and due: waiting jobs whose
 -- time has not come and has come, raw members among them; parked: waiting for a gate; raw: how many
 -- of scheduled and due are raw; kept: outcomes of done jobs; oldest_ms: due time of the first due
--- one ('' none); paused: 1 or 0; the last three since the namespace began. more: [parked_ms, runs,
--- run_us, adopted] of the queue at the same place: when its first parked job was parked ('' none);
--- how many runs workers told that have ended, and how long they took together; how many members of
--- a foreign queue became jobs.
+-- one ('' none); paused: 1 or 0; the last three since the namespace began. more: [parked_ms, 0, 0,
+-- adopted] of the queue at the same place: when its first parked job was parked ('' none); two
+-- values that earlier programs read; how many members of a foreign queue became jobs.
 -- FIELD: counters of R:stats, '0' where there is none. no-writes.
 -- Cost: O(queues of the page), constant in jobs.
 
@@ -60,13 +59,12 @@ local function row(R, queue, now_ms)
     count_set(L.pin_key(R, queue, target), now_text, seen)
   end
   local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue,
-                            'cancelled:' .. queue, 'runs:' .. queue, 'run_us:' .. queue,
-                            'adopted:' .. queue)
+                            'cancelled:' .. queue, 'adopted:' .. queue)
   local paused = L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms)
   return {queue, seen.scheduled, seen.due, card(R .. ':parked:' .. queue), raw,
           card(R .. ':dead:' .. queue), card(R .. ':done:' .. queue), seen.oldest or '',
           paused and 1 or 0, counts[1] or '0', counts[2] or '0', counts[3] or '0'},
-         {first_parked(R, queue), counts[4] or '0', counts[5] or '0', counts[6] or '0'}
+         {first_parked(R, queue), '0', '0', counts[4] or '0'}
 end
 
 L.register('later_v1_metrics', {'no-writes'}, function(R, args)

@@ -31,6 +31,7 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
   db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
   local text = L.died(victim) .. ' (crash ' .. L.int(tries.crashes) .. ')'
   L.keep_failure(R, id, now_ms, victim, 0, text)
+  L.count(R, 'failed', job.queue, 1)
   if tries.crashes >= crashes then
     L.bury(R, job.queue, id,
            L.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' .. text, ''),

@@ -8,8 +8,10 @@
 -- Command, and the arguments behind its key. tests/checks/check-lua.sh keeps the list complete, and
 -- free of commands that are not used.
 local USED = {
+  {'BITFIELD', 'INCRBY', 'u8', 0, 1},
   {'DEL'}, {'EXISTS'}, {'GET'}, {'SET', 'v'}, {'SETBIT', 0, 1}, {'STRLEN'}, {'TYPE'}, {'UNLINK'},
-  {'PERSIST'}, {'PEXPIRE', 1}, {'PEXPIREAT', 1}, {'PEXPIRETIME'}, {'PTTL'},
+  {'PERSIST'}, {'PEXPIRE', 1}, {'PEXPIREAT', 1}, {'PEXPIRETIME'}, {'PFADD', 'm'},
+  {'PTTL'},
   {'HDEL', 'f'}, {'HEXISTS', 'f'}, {'HGET', 'f'}, {'HGETALL'}, {'HINCRBY', 'f', 1}, {'HKEYS'},
   {'HLEN'}, {'HMGET', 'f'}, {'HSCAN', 0}, {'HSET', 'f', 'v'},
   {'SADD', 'm'}, {'SCARD'}, {'SISMEMBER', 'm'}, {'SRANDMEMBER'}, {'SREM', 'm'},

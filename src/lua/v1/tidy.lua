@@ -8,8 +8,8 @@
 -- removes stale entries of R:await, old notes and empty names, and writes notes of queues with due
 -- jobs that no worker serves. Fields: how the worker is, for
 -- later_v1_health (room unsent refused skew_ms limits modes defects reload runs), and what it
--- counted since its last tidy, for later_v1_metrics (late:<ms> late:inf late:us retried
--- runs:<queue> run_us:<queue>: added to R:stats); others are ignored.
+-- counted since its last tidy: retried (added to R:stats), series:<queue> (series/series.lua) and
+-- keys (series/boards.lua); others are ignored. Then it writes the series.
 -- Cost: O(queues named + workers + due queues).
 
 local TIDY_ROWS = 100
@@ -163,7 +163,7 @@ end
 -- Remove the counters of a queue.
 function L.drop_counts(R, queue)
   local names = {}
-  for i, what in ipairs({'done:', 'dead:', 'cancelled:', 'adopted:', 'runs:', 'run_us:'}) do
+  for i, what in ipairs({'done:', 'dead:', 'cancelled:', 'adopted:'}) do
     names[i] = what .. queue
   end
   db('HDEL', R .. ':stats', unpack(names))
@@ -188,20 +188,21 @@ local STATE = {room = true, unsent = true, refused = true, skew_ms = true, limit
                modes = true, defects = true, reload = true,
                runs = true}
 
-local function is_count(name)
-  return name == 'retried' or string.find(name, '^late:%w+$') or
-         #name <= 71 and (string.find(name, '^runs:%w[%w_-]*$') or
-                          string.find(name, '^run_us:%w[%w_-]*$'))
-end
-
-local function keep_state(R, epoch, fields)
+local function keep_state(R, epoch, fields, now_ms)
   for i = 1, #fields, 2 do
-    if STATE[fields[i]] then
-      db('HSET', R .. ':worker:' .. epoch, fields[i], fields[i + 1])
-    elseif is_count(fields[i]) and L.whole(fields[i + 1]) then
-      L.count_as(R, fields[i], L.whole(fields[i + 1]))
+    local name, value = fields[i], fields[i + 1]
+    local queue = #name <= 71 and string.match(name, '^series:(%w[%w_-]*)$')
+    if STATE[name] then
+      db('HSET', R .. ':worker:' .. epoch, name, value)
+    elseif name == 'retried' and L.whole(value) then
+      L.count_as(R, name, L.whole(value))
+    elseif queue then
+      L.hint(L.count_told, R, queue, value)
+    elseif name == 'keys' then
+      L.hint(L.rank_keys, R, value, now_ms)
     end
   end
+  L.hint(L.write_series, R)
 end
 
 -- queues: {name, ms to keep its dead}*. A key of a foreign type must not keep the other queues
@@ -258,7 +259,7 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   end
   local is_served, now_us = L.served(R), L.now_us()
   local now_ms = L.ms(now_us)
-  keep_state(R, args[1], fields)
+  keep_state(R, args[1], fields, now_ms)
   local buried, book = tidy_queues(R, queues, now_us), L.book(R, now_us)
   L.try(L.tidy_pinned, book)
   L.hand_on(book)

@@ -170,6 +170,7 @@ struct model_job *model_new_job(struct model *m, int64_t number, int q, struct b
     j->cancel_ms = j->await_ms = MODEL_NONE;
     j->added_ms = number / 1000;
     j->payload = payload;
+    series_count(m, q, COUNT_ADDED, 1);
     return j;
 }
 
@@ -311,6 +312,7 @@ void model_fail(struct model *m, struct model_job *j, int64_t epoch, int64_t cod
     const struct model_worker *w = model_worker(m, epoch);
     const char *line = j->failures;
 
+    series_count(m, j->queue, COUNT_FAILED, 1);
     buf_printf(&all, "%lld %lld %s %lld %s", (long long)MODEL_MS(m), (long long)epoch,
                w != NULL && w->host[0] != '\0' ? w->host : "-", (long long)code, clean);
     for (int n = 1; n < 5 && line != NULL && *line != '\0'; n++) {
@@ -435,6 +437,7 @@ void model_bury(struct model *m, struct model_job *j, char *outcome, int64_t max
     schedule_mark_end(m, j, false);
     m->queue[j->queue].is_known = true;
     m->queue[j->queue].dead++;
+    series_count(m, j->queue, COUNT_DEAD, 1);
     model_announce(m, j, outcome);
     over = (int64_t)model_jobs(m, j->queue, JOB_DEAD, -1, dead) - max;
     for (int64_t i = 0; i < over && i < 2; i++)
@@ -476,6 +479,7 @@ void model_end_cancelled(struct model *m, struct model_job *j, char *outcome)
 {
     model_finish(m, j, outcome, j->k == MODEL_NONE ? 0 : j->k);
     m->queue[j->queue].cancelled++;
+    series_count(m, j->queue, COUNT_CANCELLED, 1);
 }
 
 bool model_end_replaced(struct model *m, struct model_job *j, int64_t code, const char *output)

@@ -261,6 +261,20 @@ struct model_note {
 struct model_gates;
 struct rows;
 
+/* What is counted of queues: in the memory of the library, minute by minute, and in Redis. */
+enum model_counter { COUNT_ADDED, COUNT_DONE, COUNT_FAILED, COUNT_DEAD, COUNT_CANCELLED, COUNTERS };
+#define MODEL_MINUTES 60
+
+struct model_minute {
+    int64_t minute, n[MODEL_QUEUES][COUNTERS];
+};
+
+struct model_series {
+    struct model_minute minute[MODEL_MINUTES]; /* not written yet, the newest last */
+    size_t minutes;
+    int64_t total[MODEL_QUEUES][COUNTERS], until_ms[MODEL_QUEUES]; /* until 0: nothing written */
+};
+
 struct model {
     int64_t now_us, clock; /* clock 0: none yet */
     int64_t latest_us;     /* the latest time so far */
@@ -283,6 +297,7 @@ struct model {
     struct model_foreign foreign[MODEL_FOREIGNS];
     struct model_pin pin[MODEL_PINS];
     bool is_pinned[MODEL_QUEUES]; /* is the queue in R:pinned? */
+    struct model_series series;
     struct model_job job[MODEL_JOBS];
     size_t jobs;
     struct model_raw raw[MODEL_RAWS];
@@ -544,6 +559,13 @@ void model_corrupt(struct model_job *j, const char *text);
 void model_bury_corrupt(struct model *m, struct model_job *j, int by);
 /* A job whose record was corrupted and that runs, or NULL. */
 struct model_job *model_corrupted(struct model *m);
+
+/* ---- series (model_series.c) */
+
+void series_count(struct model *m, int q, enum model_counter which, int64_t n);
+/* A tidy writes what was counted. */
+void series_tidy(struct model *m);
+void series_render(struct model *m, struct rows *rows);
 
 /* What the calls of this process have done with batches. */
 struct batch_counts {

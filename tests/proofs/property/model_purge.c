@@ -62,6 +62,8 @@ static void count_cancelled(struct model *m, int q, int64_t n)
 {
     m->queue[q].is_known |= m->queue[q].cancelled == 0 && n > 0;
     m->queue[q].cancelled += n;
+    if (n > 0)
+        series_count(m, q, COUNT_CANCELLED, n);
 }
 
 /* These jobs will never run. */

@@ -192,6 +192,7 @@ void model_render(struct model *m, struct buf *out)
     topics_render(m, &rows);
     foreign_render(m, &rows);
     pins_render(m, &rows);
+    series_render(m, &rows);
     rows_take(&rows, out);
 }
 

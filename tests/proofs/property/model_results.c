@@ -20,6 +20,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
         model_set(&j->progress, model_line(e->text));
     } else if (j->corrupt != NULL && is_done(e) && !model_is_followed(j)) {
         m->queue[e->queue].done++;
+        series_count(m, e->queue, COUNT_DONE, 1);
         j->corrupt = NULL;
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->output), 0);
     } else if (j->corrupt != NULL) {
@@ -30,6 +31,7 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
                                           "cancelled while running", e->output));
     } else if (is_done(e)) {
         m->queue[j->queue].done++;
+        series_count(m, j->queue, COUNT_DONE, 1);
         model_follow(m, j, e->verb == VERB_RESULT ? &result : NULL);
         schedule_mark_end(m, j, true);
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->output),

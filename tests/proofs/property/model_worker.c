@@ -667,6 +667,7 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
     batches_tidy(m);
     schedules_tidy(m);
     judge_gates(m);
+    series_tidy(m);
     buf_puts(out, "[ [ ");
     unserved(m, out);
     buf_puts(out, "] ");

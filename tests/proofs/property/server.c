@@ -15,7 +15,8 @@
 
 /*
  * One row for every string, field and member. The model knows when a token expires, but not its
- * fingerprint; calls test that tokens work. We sort the rows, since Lua sorts by locale.
+ * fingerprint; calls test that tokens work. Of what is counted it knows the totals
+ * (model_series.c). We sort the rows, since Lua sorts by locale.
  */
 static const char READ[] =
     "local root, rows = 'later:{p}:', {}\n"
@@ -28,7 +29,16 @@ static const char READ[] =
     "  local name = string.sub(key, 1, #root) == root and string.sub(key, #root + 1) or '!' .. "
     "key\n"
     "  local head = name .. ' ' .. kind .. ' '\n"
-    "  if kind == 'hash' or kind == 'zset' then\n"
+    "  local first = string.match(name, '^(%a+):.') or name\n"
+    "  if first == 'total' then\n"
+    "    local n = redis.call('BITFIELD_RO', key, 'GET', 'i64', '#0', 'GET', 'i64', '#1',\n"
+    "                         'GET', 'i64', '#2', 'GET', 'i64', '#3', 'GET', 'i64', '#4')\n"
+    "    row(head, string.format('%.0f %.0f %.0f %.0f %.0f @%.0f', n[1], n[2], n[3], n[4], n[5],\n"
+    "                            redis.call('PEXPIRETIME', key)))\n"
+    "  elseif first == 'm' or first == 'h' or first == 'keys' or first == 'top' or\n"
+    "         first == 'series' then\n"
+    "    kind = 'counted'\n"
+    "  elseif kind == 'hash' or kind == 'zset' then\n"
     "    local all = kind == 'hash' and redis.call('HGETALL', key) or\n"
     "                redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')\n"
     "    for i = 1, #all, 2 do row(head, all[i], all[i + 1]) end\n"
@@ -40,7 +50,8 @@ static const char READ[] =
     "        redis.call('PEXPIRETIME', key)) or 'bad')\n"
     "  elseif kind == 'string' then row(head, redis.call('GET', key))\n"
     "  else row(head, '') end\n"
-    "  if not string.match(name, '^token:') and redis.call('PTTL', key) ~= -1 then\n"
+    "  if first ~= 'token' and first ~= 'total' and kind ~= 'counted' and\n"
+    "     redis.call('PTTL', key) ~= -1 then\n"
     "    row('!expires key ', key, string.format('%.0f', redis.call('PEXPIRETIME', key)))\n"
     "  end\n"
     "end\n"
@@ -212,11 +223,26 @@ void server_expire(struct server *s)
     reply_free(must(s->client, 4, scan));
 }
 
+/* Make the library write what it has counted in its memory. */
+static void forget_counts(struct server *s)
+{
+    const char *enter[] = {
+        "FCALL", "later_v1_register", "1", MODEL_ROOT, "0", "i0", "1", "0", "0", "0", "0"};
+    struct reply *r = must(s->client, 11, enter);
+    const char *tidy[] = {"FCALL",    "later_v1_tidy",           "1",
+                          MODEL_ROOT, reply_str(reply_at(r, 1)), "0"};
+
+    reply_free(must(s->client, 6, tidy));
+    reply_free(r);
+}
+
 void server_clear(struct server *s)
 {
     static const char *const flush[] = {"FLUSHDB"};
     struct buf none = BUF_INIT;
 
+    reply_free(must(s->client, 1, flush));
+    forget_counts(s);
     reply_free(must(s->client, 1, flush));
     server_heard(s, &none);
     buf_done(&none);

@@ -1,0 +1,121 @@
+#include "cli/series.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "redis/reply.h"
+
+#define TEXTS_MAX 24 /* of one call */
+#define DAYS_MAX 8
+
+struct reply *series_names(struct cli *cli, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+
+    return cli_fcall(cli, "later_v1_series", &call, err);
+}
+
+/* n texts of one kind. */
+static struct reply *ask(struct cli *cli, const char *queue, const char *kind, int64_t first,
+                         int64_t n, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    char from[24], count[24];
+
+    (void)snprintf(from, sizeof(from), "%lld", (long long)first);
+    (void)snprintf(count, sizeof(count), "%lld", (long long)n);
+    cli_call_puts(&call, queue);
+    cli_call_puts(&call, kind);
+    cli_call_puts(&call, from);
+    cli_call_puts(&call, count);
+    return cli_fcall(cli, "later_v1_series", &call, err);
+}
+
+int series_totals_read(struct series_totals *t, struct cli *cli, struct err *err)
+{
+    struct reply *names = series_names(cli, err);
+
+    *t = (struct series_totals){.n = 0};
+    if (names == NULL)
+        return -1;
+    t->of = mem_new((reply_count(names) + 1) * sizeof(*t->of));
+    for (size_t i = 0; i < reply_count(names); i++) {
+        const char *queue = reply_str(reply_at(names, i));
+        struct series_total *total = &t->of[t->n];
+        struct reply *r = ask(cli, queue, "total", 0, 1, err);
+
+        if (r == NULL) {
+            reply_free(names);
+            return -1;
+        }
+        text_copy(total->queue, sizeof(total->queue), queue);
+        series_read_totals(total->at, reply_str(reply_at(r, 1)), reply_len(reply_at(r, 1)));
+        t->n++;
+        reply_free(r);
+    }
+    reply_free(names);
+    return 0;
+}
+
+void series_totals_done(struct series_totals *t)
+{
+    free(t->of);
+    *t = (struct series_totals){.n = 0};
+}
+
+/* Add the rows of a text, of which the first is row `row` since 1970, to their buckets. */
+static void add_rows(const struct series_span *s, const struct reply *text, int64_t row,
+                     int64_t rows, uint64_t (*ret)[SERIES_COLUMNS])
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = row + i - s->from;
+
+        if (at >= 0 && at / s->bucket < (int64_t)s->nbuckets)
+            series_add_row(ret[at / s->bucket], reply_str(text), reply_len(text), (size_t)i);
+    }
+}
+
+int series_read(struct cli *cli, const char *queue, const struct series_span *s,
+                uint64_t (*ret)[SERIES_COLUMNS], struct err *err)
+{
+    int64_t rows = s->by_hour ? 24 : 60; /* in one text */
+    int64_t first = s->from / rows;
+    int64_t last = (s->from + s->bucket * (int64_t)s->nbuckets - 1) / rows;
+
+    memset(ret, 0, s->nbuckets * sizeof(*ret));
+    for (; first <= last; first += TEXTS_MAX) {
+        int64_t n = last - first + 1 < TEXTS_MAX ? last - first + 1 : TEXTS_MAX;
+        struct reply *r = ask(cli, queue, s->by_hour ? "h" : "m", first, n, err);
+
+        if (r == NULL)
+            return -1;
+        for (int64_t i = 0; i < n; i++)
+            add_rows(s, reply_at(r, 1 + (size_t)i), (first + i) * rows, rows, ret);
+        reply_free(r);
+    }
+    return 0;
+}
+
+int64_t series_distinct(struct cli *cli, const char *queue, int64_t first, int64_t last,
+                        struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    char from[24], count[24];
+    struct reply *r;
+    int64_t n;
+
+    if (last - first + 1 > DAYS_MAX)
+        first = last - DAYS_MAX + 1;
+    (void)snprintf(from, sizeof(from), "%lld", (long long)first);
+    (void)snprintf(count, sizeof(count), "%lld", (long long)(last - first + 1));
+    cli_call_puts(&call, queue);
+    cli_call_puts(&call, from);
+    cli_call_puts(&call, count);
+    r = cli_fcall(cli, "later_v1_distinct", &call, err);
+    n = r != NULL ? reply_int(reply_at(r, 0)) : -1;
+    reply_free(r);
+    return n;
+}

@@ -1,0 +1,103 @@
+/* The verb top: which queues or keys failed most, were busy longest, started latest. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+#include "cli/show/json.h"
+#include "cli/show/out.h"
+#include "cli/show/table.h"
+#include "redis/reply.h"
+
+enum { ROW_NAME, ROW_N, ROW_FIRST_MS, ROW_IS_MORE };
+
+static void row_json(const struct reply *row, const char *value)
+{
+    json_t *line = json_object();
+
+    json_put_text(line, "name", reply_str(reply_at(row, ROW_NAME)),
+                  reply_len(reply_at(row, ROW_NAME)));
+    json_put_int(line, value, reply_int(reply_at(row, ROW_N)));
+    json_put_int(line, "first_ms", reply_int(reply_at(row, ROW_FIRST_MS)));
+    (void)json_object_set_new(line, "at_most",
+                              json_boolean(reply_is(reply_at(row, ROW_IS_MORE), "1")));
+    json_print(line);
+}
+
+static void show(const struct reply *r, bool is_time, bool of_keys)
+{
+    const struct table_column columns[] = {{"", true, false},
+                                           {of_keys ? "KEY" : "QUEUE", false, true},
+                                           {is_time ? "TIME" : "FAILED", true, false},
+                                           {"FIRST", false, TABLE_SPARE}};
+    int64_t now_ms = reply_int(reply_at(r, 0));
+    struct table t;
+    char text[48];
+
+    table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
+    for (size_t i = 1; i < reply_count(r); i++) {
+        const struct reply *row = reply_at(r, i);
+        const char *more = reply_is(reply_at(row, ROW_IS_MORE), "1") ? "<= " : "";
+        int64_t n = reply_int(reply_at(row, ROW_N));
+
+        table_printf(&t, "%zu", i);
+        table_add(&t, reply_str(reply_at(row, ROW_NAME)), reply_len(reply_at(row, ROW_NAME)));
+        if (is_time)
+            table_printf(&t, "%s%s", more, out_span(n, text));
+        else
+            table_printf(&t, "%s%lld", more, (long long)n);
+        table_printf(&t, "%s", out_when(reply_int(reply_at(row, ROW_FIRST_MS)), now_ms, text));
+    }
+    table_flush(&t);
+    table_done(&t);
+}
+
+static int run_top(struct cli *cli, struct err *err)
+{
+    const char *of = cli->argc > 0 ? cli->argv[0] : "queues";
+    const char *by = cli_value(cli, "by") != NULL ? cli_value(cli, "by") : "failed";
+    bool is_time = strcmp(by, "failed") != 0, of_keys = strcmp(of, "keys") == 0;
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    if (!of_keys && strcmp(of, "queues") != 0)
+        return err_set(err, ERR_USAGE, "give queues or keys, not '%s'", of);
+    cli_call_puts(&call, by);
+    cli_call_puts(&call, of);
+    cli_call_options(&call, cli, (const char *const[]){"days", "count", NULL});
+    r = cli_fcall(cli, "later_top", &call, err);
+    if (r == NULL)
+        return -1;
+    for (size_t i = 1; cli->json && i < reply_count(r); i++)
+        row_json(reply_at(r, i), is_time ? "ms" : "failed");
+    if (!cli->json && reply_count(r) > 1)
+        show(r, is_time, of_keys);
+    else if (!cli->json)
+        out_printf("nothing was counted in this time\n");
+    reply_free(r);
+    return 0;
+}
+
+static const struct cli_option top_options[] = {
+    {"by", "failed|busy|late",
+     "failed attempts (default), time of all runs, lateness of all starts"},
+    {"days", "N", "today (in UTC) and the days before it, 1 to 8 (default: 1)"},
+    {"count", "N", "so many lines (default: 20)"},
+    {NULL, NULL, NULL},
+};
+
+const struct cli_verb cmd_top = {
+    "top",
+    "[queues|keys]",
+    "show which queues or keys of jobs fail or work most",
+    "Show the queues, or the keys of jobs, that had most failed attempts, ran longest, or\n"
+    "started latest, all runs or starts together. Of equal ones the one that came first is "
+    "first.\n"
+    "A day keeps 512 names. A name that came to a full list is shown with \"<=\": it may have "
+    "less.\n"
+    "Workers tell what they counted every ten seconds.",
+    0,
+    1,
+    false,
+    top_options,
+    run_top,
+};

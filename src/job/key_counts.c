@@ -1,0 +1,94 @@
+#include "job/key_counts.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct key_count {
+    char *key;
+    struct mono first;
+    uint64_t failed, run_us, late_us;
+};
+
+struct key_counts {
+    void *tree; /* of tsearch, by key */
+    struct key_count *at[KEY_COUNTS_MAX];
+    size_t n;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct key_count *)a)->key, ((const struct key_count *)b)->key);
+}
+
+struct key_counts *key_counts_new(void)
+{
+    return mem_new(sizeof(struct key_counts));
+}
+
+static void forget(struct key_counts *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        (void)tdelete(c->at[i], &c->tree, by_key);
+        free(c->at[i]->key);
+        free(c->at[i]);
+    }
+    c->n = 0;
+}
+
+void key_counts_free(struct key_counts *c)
+{
+    if (c == NULL)
+        return;
+    forget(c);
+    free(c);
+}
+
+/* The count of this key; NULL if there is room for no more, or no memory. */
+static struct key_count *count_of(struct key_counts *c, const char *key, struct mono now)
+{
+    struct key_count wanted = {.key = (char *)key}, *added;
+    struct key_count *const *found = tfind(&wanted, &c->tree, by_key);
+
+    if (found != NULL)
+        return *found;
+    if (c->n == KEY_COUNTS_MAX)
+        return NULL;
+    added = mem_new(sizeof(*added));
+    added->key = mem_strdup(key);
+    added->first = now;
+    if (tsearch(added, &c->tree, by_key) == NULL) {
+        free(added->key);
+        free(added);
+        return NULL;
+    }
+    c->at[c->n++] = added;
+    return added;
+}
+
+void key_counts_add(struct key_counts *c, const char *key, bool has_failed, int64_t run_us,
+                    int64_t late_us, struct mono now)
+{
+    struct key_count *k = key[0] != '\0' ? count_of(c, key, now) : NULL;
+
+    if (k == NULL)
+        return;
+    k->failed += has_failed;
+    k->run_us += run_us > 0 ? (uint64_t)run_us : 0;
+    k->late_us += late_us > 0 ? (uint64_t)late_us : 0;
+}
+
+void key_counts_take(struct key_counts *c, struct mono now, struct buf *out)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const struct key_count *k = c->at[i];
+
+        buf_printf(out, "%lld %llu %llu %llu %s\n",
+                   (long long)(mono_until_us(k->first, now) / 1000000),
+                   (unsigned long long)k->failed, (unsigned long long)(k->run_us / 1000),
+                   (unsigned long long)(k->late_us / 1000), k->key);
+    }
+    forget(c);
+}

@@ -1,0 +1,229 @@
+-- Statistics by the minute. What happens in a queue is first counted in the memory of the library,
+-- and the next tidy of a worker writes it: so no job costs a command. A crash of Redis loses what
+-- was not written yet, ten seconds or so; the counters of `later stats` are written with each call.
+--
+-- A row has a number for each of COLUMNS columns: added done failed dead cancelled busy (ms), then
+-- how many starts were late in each of 18 classes, and how many runs took as long as each of 12
+-- (job/queue_counts.h has the bounds). BITFIELD adds to them and stops at the highest number.
+--   R:m:<queue>:<hour>   60 rows of u32, one for each minute; kept for 6 h after the hour
+--   R:h:<queue>:<day>    24 rows of u32, one for each hour; kept for 15 d after the day
+--   R:total:<queue>      one row of i64 with all that was counted, and two more columns: the sum of
+--                        lateness and of run times, us; kept for 15 d after the last count
+--   R:keys:<queue>:<day> HyperLogLog of the keys of jobs, at their first start; kept for 8 d
+--   R:series             HASH queue -> the last hour in which it was counted
+-- Hours and days are whole numbers since 1970. At most QUEUES queues have rows of their own; all
+-- others count as `~rest`.
+
+local COLUMNS, OF_TOTAL = 36, 38
+local QUEUES = 256
+local REST = '~rest'
+L.SERIES_REST = REST
+local HOUR_MS = 3600000
+local DAY_MS = 24 * HOUR_MS
+local FULL_HOURS, KEPT_HOURS = 24, 360 -- a queue leaves R:series after so long a silence
+local KEYS_MAX = 2000       -- keys of jobs in memory
+local ROWS_MAX = 10000      -- rows in memory, of one root
+local MINUTES_MAX = 60
+local ROOTS_MAX = 100
+local CHUNK = 1000
+
+-- Columns by the name of their counter: L.count counts in them, too.
+L.SERIES_COLUMN = {added = 1, done = 2, failed = 3, dead = 4, cancelled = 5}
+L.FAILED, L.BUSY, L.LATE_US = 3, 6, 37
+
+-- root -> {minutes, n (of all rows), keys: queue -> list, nkeys, of and n_of: as listed() returns
+-- them}. minutes: {minute, rows}*, the newest last; rows: queue -> {[column] = number, first_ms}.
+-- Of most calls the root is that of the call before.
+local pending, n_roots = {}, 0
+local recent_root, recent
+
+local function pending_of(R)
+  local p = recent_root == R and recent or pending[R]
+  if not p then
+    if n_roots == ROOTS_MAX then
+      pending, n_roots = {}, 0
+    end
+    p = {minutes = {}, n = 0, keys = {}, nkeys = 0, n_of = 0}
+    pending[R], n_roots = p, n_roots + 1
+  end
+  recent_root, recent = R, p
+  return p
+end
+
+-- Begin the rows of this minute. While no worker runs nothing is written: the oldest minute goes.
+local function new_minute(p)
+  if #p.minutes == MINUTES_MAX or p.n >= ROWS_MAX then
+    local oldest = table.remove(p.minutes, 1)
+    for _ in pairs(oldest and oldest.rows or {}) do
+      p.n = p.n - 1
+    end
+  end
+  local m = {minute = L.minute, rows = {}}
+  p.minutes[#p.minutes + 1] = m
+  return m
+end
+
+-- -> the row of a queue in this minute
+local function row_of(R, queue)
+  local p = pending_of(R)
+  local m = p.minutes[#p.minutes]
+  if not m or m.minute ~= L.minute then
+    m = new_minute(p)
+  end
+  local row = m.rows[queue]
+  if not row then
+    row = {first_ms = L.last_ms()}
+    m.rows[queue], p.n = row, p.n + 1
+  end
+  return row
+end
+
+-- Count n in a column. Only what was written is counted: call it after the writes.
+function L.count_in_series(R, queue, column, n)
+  local row = row_of(R, queue)
+  row[column] = (row[column] or 0) + n
+end
+
+-- Count what a worker tells of a queue: "<column>:<n> ...". Anything else in the text is ignored.
+function L.count_told(R, queue, text)
+  for column, n in string.gmatch(text, '(%d+):(%d+)') do
+    local at, value = L.whole(column), L.whole(n)
+    if at and value and at >= L.BUSY and at <= OF_TOTAL then
+      L.count_in_series(R, queue, at, value)
+    end
+  end
+end
+
+-- ---- writing
+
+-- Add a row to row `at` of a string. The last column is named in any case: so a new string gets its
+-- full length at once, instead of growing to twice of it.
+local function add_row(key, kind, rows, at, columns, row, until_ms)
+  local args = {'OVERFLOW', 'SAT', 'INCRBY', kind, '#' .. L.int(rows * columns - 1), 0}
+  for c = 1, columns do
+    if row[c] and row[c] > 0 then
+      local n = #args
+      args[n + 1], args[n + 2], args[n + 3], args[n + 4] =
+        'INCRBY', kind, '#' .. L.int(at * columns + c - 1), L.int(row[c])
+    end
+  end
+  if #args > 6 and not redis.pcall('BITFIELD', key, unpack(args)).err then
+    redis.pcall('PEXPIREAT', key, L.int(until_ms))
+  end
+end
+
+local function add_keys(key, keys, until_ms)
+  for from = 1, #keys, CHUNK do
+    redis.call('PFADD', key, unpack(keys, from, math.min(from + CHUNK - 1, #keys)))
+  end
+  redis.call('PEXPIREAT', key, L.int(until_ms))
+end
+
+local function write_keys(R, p)
+  local day = math.floor(L.minute / 1440)
+  for queue, keys in pairs(p.keys) do
+    local name = (p.of and p.of[queue] or p.n_of < QUEUES) and queue or REST
+    pcall(add_keys, R .. ':keys:' .. name .. ':' .. L.int(day), keys, DAY_MS * (day + 9))
+  end
+  p.keys, p.nkeys = {}, 0
+end
+
+-- Jobs with these keys were started for the first time.
+function L.count_keys(R, queue, keys)
+  local p = pending_of(R)
+  local all = p.keys[queue] or {}
+  p.keys[queue], p.nkeys = all, p.nkeys + #keys
+  for i = 1, #keys do
+    all[#all + 1] = keys[i]
+  end
+  if p.nkeys >= KEYS_MAX then
+    write_keys(R, p)
+  end
+end
+
+local function write_row(R, queue, minute, row)
+  local in_hour = minute % 60
+  local hour = (minute - in_hour) / 60
+  local in_day = hour % 24
+  local day = (hour - in_day) / 24
+  local until_ms, today = DAY_MS * (day + 16), math.floor(L.minute / 1440)
+  add_row(R .. ':m:' .. queue .. ':' .. L.int(hour), 'u32', 60, in_hour, COLUMNS, row,
+          HOUR_MS * (hour + 7))
+  add_row(R .. ':h:' .. queue .. ':' .. L.int(day), 'u32', 24, in_day, COLUMNS, row, until_ms)
+  add_row(R .. ':total:' .. queue, 'i64', 1, 0, OF_TOTAL, row, DAY_MS * (today + 16))
+end
+
+-- -> queue -> last hour, of those that have rows of their own; how many these are. Silent ones
+-- leave R:series.
+local function listed(R, hour)
+  local key, of, n = R .. ':series', {}, 0
+  if redis.call('HLEN', key) > 4 * QUEUES then
+    redis.call('DEL', key) -- written by somebody else
+  end
+  local all = redis.call('HGETALL', key)
+  local most = #all / 2 > QUEUES and FULL_HOURS or KEPT_HOURS
+  for i = 1, #all, 2 do
+    local last = L.whole(all[i + 1])
+    if not last or math.abs(hour - last) > most then
+      redis.call('HDEL', key, all[i])
+    else
+      of[all[i]], n = last, n + (all[i] ~= REST and 1 or 0)
+    end
+  end
+  return of, n
+end
+
+local function add_to(sum, row)
+  for c = 1, OF_TOTAL do
+    sum[c] = row[c] and (sum[c] or 0) + row[c] or sum[c]
+  end
+  sum.first_ms = math.min(sum.first_ms or row.first_ms, row.first_ms)
+  return sum
+end
+
+-- -> {queue, row}*, where all queues without rows of their own are one
+local function placed(p, rows)
+  local names, out, rest = {}, {}, nil
+  for queue in pairs(rows) do
+    names[#names + 1] = queue
+  end
+  table.sort(names)
+  for _, queue in ipairs(names) do
+    if p.of[queue] or p.n_of < QUEUES then
+      p.n_of, p.of[queue] = p.n_of + (p.of[queue] and 0 or 1), p.of[queue] or 0
+      out[#out + 1] = {queue, rows[queue]}
+    else
+      rest = add_to(rest or {}, rows[queue])
+    end
+  end
+  out[#out + 1] = rest and {REST, rest}
+  return out
+end
+
+local function write_minute(R, p, minute, rows)
+  local hour, hours = (minute - minute % 60) / 60, {}
+  p.of, p.n_of = listed(R, hour)
+  local all = placed(p, rows)
+  for _, one in ipairs(all) do
+    write_row(R, one[1], minute, one[2])
+    if p.of[one[1]] ~= hour then
+      hours[#hours + 1], hours[#hours + 2] = one[1], L.int(hour)
+    end
+  end
+  if hours[1] then
+    redis.call('HSET', R .. ':series', unpack(hours))
+  end
+  L.rank_queues(R, minute, all)
+end
+
+-- Write what was counted. A key of a foreign type, a Redis without memory or a missing right loses
+-- it: that must not harm the call.
+function L.write_series(R)
+  local p = pending_of(R)
+  local minutes = p.minutes
+  p.minutes, p.n = {}, 0
+  for _, m in ipairs(minutes) do
+    pcall(write_minute, R, p, m.minute, m.rows)
+  end
+  write_keys(R, p)
+end
