@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "../support/env.h"
 #include "../support/shell.h"
@@ -298,6 +299,32 @@ static void test_hostile_fields(void **state)
     assert_null(strstr(text, "\033"));
 }
 
+/* Each metric that the dashboard asks for is there. */
+static void test_dashboard(void **state)
+{
+    CLEANUP_FREE char *file = mem_printf("%s/etc/grafana-dashboard.json", test_source_dir());
+    CLEANUP_FREE char *line =
+        mem_printf("names=$(grep -o 'laterd_[a-z_]*' %s | sort -u)\n"
+                   "test $(echo \"$names\" | wc -l) -ge 15 || exit 2\n"
+                   "for name in $names; do\n"
+                   "    grep -q \"^$name{\" %s || { echo \"$name is missing\"; exit 1; }\n"
+                   "done",
+                   file, metrics_path);
+    CLEANUP_FREE char *text = NULL;
+    json_t *json = json_load_file(file, 0, NULL);
+
+    (void)state;
+    assert_non_null(json);
+    json_decref(json);
+    test_handler(dir, "mail", "exit 0");
+    start_a("concurrency: 3\n");
+    free(test_add(&redis, "mail", NULL, NULL, "x"));
+    assert_true(test_until_lines(a.log, "outcome=done", 1, LONG_MS));
+    assert_int_equal(test_laterd_stop(&a), 0);
+    text = scrape();
+    test_says(line, 0, "");
+}
+
 static void test_refused_together(void **state)
 {
     CLEANUP_FREE char *queue = mem_printf("$LATER --redis %s stats --prometheus mail", redis.url);
@@ -388,9 +415,10 @@ static int setup(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(test_jobs_by_state),    T(test_parked_jobs),
-                                       T(test_what_ran),         T(test_hostile_fields),
-                                       T(test_refused_together), T(test_ten_thousand_queues)};
+    const struct CMUnitTest tests[] = {T(test_jobs_by_state),      T(test_parked_jobs),
+                                       T(test_what_ran),           T(test_hostile_fields),
+                                       T(test_refused_together),   T(test_dashboard),
+                                       T(test_ten_thousand_queues)};
 
     compile_grammar();
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
