@@ -98,6 +98,13 @@ function L.int(x)
     end
     return text
   end
+  if x >= 1000 and x < 1e9 and x % 1 == 0 then
+    local last = x % 1000
+    local rest = (x - last) / 1000
+    local middle = rest % 1000
+    return rest < 1000 and SMALL[rest] .. THREES[last] or
+           SMALL[(rest - middle) / 1000] .. THREES[middle] .. THREES[last]
+  end
   return string.format('%.0f', x)
 end
 
