@@ -49,6 +49,7 @@ static const struct key_rule alone[] = {
     {"topic:file", "hash"},
     {"pinned", "set"},
     {"series", "hash"},
+    {"seen", "hash"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
@@ -66,7 +67,7 @@ static const struct key_rule more[] = {
     {"pins:", "set"},          {"bodyless:", "zset"},
     {"m:", "string"},          {"h:", "string"},
     {"total:", "string"},      {"keys:", "string"},
-    {"top:", "zset"},
+    {"top:", "zset"},          {"seen:", "string"},
 };
 
 const char *keys_type(const char *rest, size_t n)

@@ -101,8 +101,16 @@ static const char *const town[] = {
     ".ZADD R:schedule:gone 5 gone", "v1_note stray-key later:x", "v1_tail 60000",
     ".ZADD foreign 2000000000 member", ".ZADD late 5 member", ".ZADD R:q:web:5 1 j00000000002",
     ".HSET R:errors j00000000001 x",
+    /* Bloom filters: one with a key, full ones, one for which a generation is over. */
+    "seen keys a for 1h capacity 1000", "seen full a capacity 1", "seen full b",
+    "seen short a for 5s capacity 1000",
     /* Leases, and the time in which a grant may be claimed, are over. */
     "+6000"};
+
+/* So many filters that a new one takes the place of one that has forgotten all. */
+#define FILTERS                                                                                    \
+    ".EVAL for~i=1,996~do~redis.call('HSET',KEYS[1],'x'..i,redis.call('HGET',KEYS[1],'keys'))~"    \
+    "end~redis.call('HSET',KEYS[1],'old','1000~0.1~1~8192~4~5~0~0') 1 R:seen;"
 
 /* roles: the first letters of the roles whose work it is; `!`: it is refused for everybody. */
 struct town_call {
@@ -120,6 +128,14 @@ static const struct town_call town_calls[] = {
     {"pma", "publish news.more key k expire 1h x"},
     {"pma", "publish news.more $big"},
     {"pma", "publish nobody x"},
+    {"pmcwa", "seen keys a for 1h"},
+    {"pmcwa", "seen keys b"},
+    {"pmcwa", "seen fresh a capacity 1000"},
+    {"pmcwa", "seen full c"},
+    {"pmcwa", "seen short a"},
+    {"pmcwa", FILTERS "seen fresh a capacity 1000"},
+    {"ma", "seen_del full"},
+    {"mda", "seen_list"},
     {"pma", "broadcast mail priority 3 key k token b x"},
     {"pma", "broadcast mail per host in 5m x"},
     {"pma", "broadcast nobody $big"},

@@ -9,7 +9,8 @@
 -- Rules for every function:
 --   * It declares one key, the root R = later:{NS}. Every other key is R .. ':' .. something.
 --   * It reads and writes keys with db(), which writes after the function has returned (draft.lua):
---     an error changes nothing. Only a plain later_add writes directly, and undoes it on an error.
+--     an error changes nothing. Only a plain later_add writes directly, and undoes it on an error,
+--     and later_seen, which has one write only.
 --   * It reads TIME once. All times are integers in ms, unless a name ends in _us.
 --   * It turns a number into text with L.int only: tostring and `..` keep just 14 digits.
 --   * Its header has the codes of its errors. The prefix of the first is meant for all that follow.

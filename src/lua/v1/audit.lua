@@ -16,6 +16,7 @@
 --   batches members      see v1/audit_batches.lua
 --   schedules cursors    see v1/audit_schedules.lua
 --   topics   see v1/audit_topics.lua
+--   seen     see v1/audit_seen.lua
 -- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/troubleshooting.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
@@ -530,6 +531,8 @@ local function audit_keys(ctx, pairs_of)
       tell(ctx, 'leftover', epoch, '', 'fields of a worker that is not registered', function()
         L.drop_key(R .. ':worker:' .. epoch)
       end)
+    elseif is ~= 'none' and string.find(name, '^seen:') then
+      L.audit_generation(ctx, name)
     end
   end
   return '0', #pairs_of / 2
@@ -573,6 +576,8 @@ local function audit(ctx, phase, cursor, count, names)
     return L.audit_schedules(ctx, phase, cursor, count)
   elseif phase == 'topics' then
     return L.audit_topics(ctx, cursor, count)
+  elseif phase == 'seen' then
+    return L.audit_seen(ctx, cursor, count)
   elseif SIDES[phase] then
     return L.audit_side(ctx, cursor, count, phase)
   end

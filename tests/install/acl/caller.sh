@@ -22,6 +22,10 @@ fcall later_unlock single me
 fcall later_unlock old me token first
 fcall later_unlock old me token first
 fcall later_unlock old me token second
+# It asks what was seen, also for a filter that is full.
+for key in 1 2 3 1; do
+    fcall later_seen mine $key capacity 1
+done
 # The next caller that waits is told that it is its turn.
 fcall later_lock turn me ttl 10s
 root FCALL later_lock 1 "$R" turn other ttl 10s wait 10s

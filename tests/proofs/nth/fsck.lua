@@ -7,17 +7,19 @@ local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash'
   cancel = 'hash', progress = 'hash', await = 'hash', notes = 'hash', unserved = 'hash', limits = 'hash',
   queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash', batches = 'hash',
   schedules = 'hash', cursors = 'hash', ['schedule:file'] = 'zset', ['schedule:gone'] = 'zset', ['schedule:paused'] = 'hash',
-  ['schedule:state'] = 'hash', topics = 'hash', ['topic:file'] = 'hash', pinned = 'set', series = 'hash'}
+  ['schedule:state'] = 'hash', topics = 'hash', ['topic:file'] = 'hash', pinned = 'set', series = 'hash',
+  seen = 'hash'}
 
 local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zset'}, {'done:', 'zset'}, {'big:', 'string'},
   {'worker:', 'hash'}, {'token:', 'string'}, {'lock:', 'hash'}, {'sem:', 'zset'}, {'rate:sliding:', 'zset'},
   {'rate:gcra:', 'string'}, {'rate:fixed:', 'string'}, {'wait:', 'zset'}, {'line:', 'zset'}, {'parked:', 'zset'},
   {'rate:granted:', 'set'}, {'granted:', 'zset'}, {'aside:', 'set'}, {'uniq:', 'string'},
   {'members:', 'zset'}, {'batch:', 'zset'}, {'cal:', 'string'}, {'pin:', 'zset'}, {'pins:', 'set'}, {'bodyless:', 'zset'},
-  {'m:', 'string'}, {'h:', 'string'}, {'total:', 'string'}, {'keys:', 'string'}, {'top:', 'zset'}}
+  {'m:', 'string'}, {'h:', 'string'}, {'total:', 'string'}, {'keys:', 'string'}, {'top:', 'zset'},
+  {'seen:', 'string'}}
 
 local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
-                'batches', 'schedules', 'cursors', 'topics'}
+                'batches', 'schedules', 'cursors', 'topics', 'seen'}
 local GATES = {'lock:', 'sem:', 'rate:granted:', 'wait:', 'granted:'}
 
 local function type_of(rest)

@@ -438,6 +438,16 @@ function nth.stages.schedules(m)
   nth.must('later_schedule_run', 'skip')
 end
 
+-- Bloom filters: one with a key, one whose generation is full, one that has forgotten a generation.
+function nth.stages.seen(m)
+  workers(m)
+  nth.must('later_seen', 'keys', 'a', 'for', '1h', 'capacity', '1000')
+  for _, key in ipairs({'a', 'b'}) do
+    nth.must('later_seen', 'full', key, 'capacity', '1')
+  end
+  nth.pass(10)
+end
+
 -- A cancel entry of a job that has ended; a step removes it.
 function nth.stages.flag(m)
   nth.stages.empty(m)
@@ -488,4 +498,6 @@ function nth.stages.broken(m)
   nth.redis('HDEL', 'prio', 'mail')
   nth.redis('ZREM', 'heads', 'mail')
   nth.redis('SREM', 'names', 'mail')
+  nth.redis('HSET', 'seen', 'bad', 'garbage')
+  nth.redis('SET', 'seen:gone:5', 'x')
 end

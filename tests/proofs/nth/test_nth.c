@@ -35,8 +35,8 @@
 #define START_US "1790000000000000"
 
 static const char *const parts[] = {
-    "wrap",  "world", "fsck",   "ledger",  "drain",     "run",    "stages", "scenario",
-    "steps", "calls", "chains", "batches", "schedules", "topics", "pinned", "wide"};
+    "wrap",  "world",  "fsck",    "ledger",    "drain",  "run",    "stages", "scenario", "steps",
+    "calls", "chains", "batches", "schedules", "topics", "pinned", "seen",   "wide"};
 
 /* A call of Redis in the source. */
 static struct site {

@@ -186,7 +186,7 @@ foreign('collect: into a queue that needs a key', 'later_v1_collect $W1 2 keyed 
 local REPAIRS = {"keys '' 100 jobs hash heads zset worker:66 hash", "set '' 100 q:mail:5", "set '' 100 dead:mail",
   "set '' 100 q:sms:5", "set '' 100 q:mail:3", "running '' 100", "jobs '' 100", "tries '' 100", "errors '' 100", "workers '' 100",
   "parked '' 100", "holds '' 100", "gates '' 100 lock:nobody sem:two rate:granted:log wait:lock:empty granted:mail",
-  "queue '' 100 mail", "keys '' 100 big:j00000000001 string"}
+  "queue '' 100 mail", "keys '' 100 big:j00000000001 string", "keys '' 100 seen:gone:5 string", "seen '' 100"}
 for i = 1, #REPAIRS do
   nth.words('broken', 'later_v1_repair ' .. REPAIRS[i], nil, true)
 end

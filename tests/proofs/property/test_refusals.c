@@ -151,6 +151,9 @@ static void make_world(void)
     assert_starts(fcall("later_pause soon by me for 1h"), "paused");
     (void)redis("HSET R:unserved mail 1767225600000");
     (void)redis("HSET R:config max_payload 1048576");
+    (void)fcall("later_seen keys a for 1h error 0.001 capacity 1000");
+    (void)fcall("later_seen full a capacity 1");
+    (void)fcall("later_seen full b");
     make_gates(w1, w2);
 }
 
@@ -287,7 +290,14 @@ static const char *const CALLS[] = {
     "later_v1_exit $W2",
     "later_v1_reap $W2 77 ? 5 100",
     "later_v1_reap $W2 $W1 2 2 100",
-    "later_v1_leave $W2"};
+    "later_v1_leave $W2",
+    "later_seen keys a for 1h",
+    "later_seen keys b error 0.001 capacity 1000",
+    "later_seen full c",
+    "later_seen new a for 1d error 1e-4 capacity 100",
+    "later_seen_del keys",
+    "later_seen_list",
+    "later_v1_audit seen '' 100"};
 
 /* ---- judges */
 
@@ -340,10 +350,10 @@ static const char ONE_SET[] =
     "results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
     "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
-    "  limits = 1, queues = 1, batches = 1, series = 1}\n"
+    "  limits = 1, queues = 1, batches = 1, series = 1, seen = 1}\n"
     "local more = {due = 1, q = 1, solo = 1, big = 1, worker = 1, dead = 1, done = 1, token = 1,\n"
     "  parked = 1, granted = 1, aside = 1, line = 1, wait = 1, lock = 1, sem = 1, rate = 1, uniq = "
-    "1,\n  members = 1, batch = 1, m = 1, h = 1, total = 1, keys = 1, top = 1}\n"
+    "1,\n  members = 1, batch = 1, m = 1, h = 1, total = 1, keys = 1, top = 1,\n  seen = 1}\n"
     "local function say(what) bad[#bad + 1] = what end\n"
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
     "  local name = string.sub(key, 1, #root) == root and string.sub(key, #root + 1) or '?'\n"
@@ -718,6 +728,7 @@ static const struct {
             {"progress", "hash"},
             {"await", "hash"},
             {"notes", "hash"},
+            {"seen", "hash"},
             {"unserved", "hash"},
             {"due:mail", "zset"},
             {"q:mail:5", "zset"},
@@ -874,9 +885,9 @@ static void R15_one_queue_stops_alone(void **state)
 /* Calls that take memory without being needed to end a job. */
 static bool is_add(const char *call)
 {
-    static const char *const takers[] = {"later_add",         "later_batch ",   "later_lock ",
-                                         "later_sem_acquire", "later_throttle", "later_limit_set",
-                                         "later_v1_enter",    "later_v1_import"};
+    static const char *const takers[] = {"later_add",         "later_batch ",    "later_lock ",
+                                         "later_sem_acquire", "later_throttle",  "later_limit_set",
+                                         "later_v1_enter",    "later_v1_import", "later_seen "};
 
     for (size_t i = 0; i < COUNT(takers); i++)
         if (starts(call, takers[i]))
@@ -887,11 +898,11 @@ static bool is_add(const char *call)
 static bool only_reads(const char *call)
 {
     static const char *const readers[] = {
-        "later_show",       "later_explain",     "later_v1_gates",  "later_result",
-        "later_stats",      "later_version",     "later_v1_list",   "later_v1_workers",
-        "later_limits",     "later_fence_check", "later_v1_health", "later_v1_rights",
-        "later_v1_audit",   "later_v1_look",     "later_v2_look",   "later_v1_known",
-        "later_batch_show", "later_batch_jobs",  "later_v1_batches"};
+        "later_show",       "later_explain",     "later_v1_gates",   "later_result",
+        "later_stats",      "later_version",     "later_v1_list",    "later_v1_workers",
+        "later_limits",     "later_fence_check", "later_v1_health",  "later_v1_rights",
+        "later_v1_audit",   "later_v1_look",     "later_v2_look",    "later_v1_known",
+        "later_batch_show", "later_batch_jobs",  "later_v1_batches", "later_seen_list"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
