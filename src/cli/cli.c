@@ -16,12 +16,12 @@
 #define STATUS_READER_GONE 141 /* as if SIGPIPE had ended this program */
 
 const struct cli_verb *const cli_verbs[] = {
-    &cmd_add,    &cmd_show,     &cmd_explain,    &cmd_wait,     &cmd_ls,        &cmd_cancel,
-    &cmd_retry,  &cmd_run_now,  &cmd_reschedule, &cmd_pause,    &cmd_resume,    &cmd_quiet,
-    &cmd_stats,  &cmd_workers,  &cmd_limits,     &cmd_throttle, &cmd_lock,      &cmd_sem,
-    &cmd_once,   &cmd_gates,    &cmd_purge,      &cmd_export,   &cmd_import,    &cmd_tail,
-    &cmd_batch,  &cmd_schedule, &cmd_publish,    &cmd_topic,    &cmd_broadcast, &cmd_top,
-    &cmd_health, &cmd_fsck,     &cmd_setup,      &cmd_cli,      NULL,
+    &cmd_add,   &cmd_show,     &cmd_explain,    &cmd_wait,     &cmd_ls,        &cmd_cancel,
+    &cmd_retry, &cmd_run_now,  &cmd_reschedule, &cmd_pause,    &cmd_resume,    &cmd_quiet,
+    &cmd_stats, &cmd_workers,  &cmd_limits,     &cmd_throttle, &cmd_lock,      &cmd_sem,
+    &cmd_once,  &cmd_gates,    &cmd_purge,      &cmd_export,   &cmd_import,    &cmd_tail,
+    &cmd_batch, &cmd_schedule, &cmd_publish,    &cmd_topic,    &cmd_broadcast, &cmd_top,
+    &cmd_seen,  &cmd_health,   &cmd_fsck,       &cmd_setup,    &cmd_cli,       NULL,
 };
 
 const struct cli_verb *cli_verb(const char *name)
@@ -194,7 +194,7 @@ int cli_status(const struct err *err)
         {"ELATER_TOKEN", 65},   {"ELATER_ROOT", 65},       {"ELATER_BATCH", 65},
         {"ELATER_NOBATCH", 66}, {"ELATER_NOSCHEDULE", 66}, {"ELATER_SCHEDULE", 65},
         {"ELATER_TOPIC", 65},   {"ELATER_GATE", 65},       {"ELATER_LIMIT", 65},
-        {"ELATER_BUG", 70},
+        {"ELATER_SEEN", 65},    {"ELATER_BUG", 70},
     };
 
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)

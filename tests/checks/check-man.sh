@@ -234,7 +234,7 @@ END
     offers '' later ls --limit .
     offers 'set delete' later limits .
     offers 'semaphore rate' later limits set smtp .
-    offers 'setup sem' later help se.
+    offers 'setup sem seen' later help se.
     offers '' later add mail -- --.
     offers '' later cli --.
     offers '' later nonsense x.

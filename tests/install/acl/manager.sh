@@ -33,6 +33,13 @@ told added
 later topic ls
 bare FCALL_RO later_topics 1 "$R"
 later topic unsubscribe 'news.*' mail
+# It has Bloom filters of its own.
+later seen mine 1 --capacity 1
+later seen mine 2
+later seen mine 3
+later seen ls
+bare FCALL_RO later_seen_list 1 "$R"
+later seen rm mine
 # It has a batch of its own, which it cancels.
 later batch add b --finally mail
 seq 150 | later add mail --in 1h --batch b --from -

@@ -36,6 +36,11 @@ root HSET "$R:queues" keyed 'lock={key}'
 later publish news --in 1h x
 later broadcast mail --in 1h x
 told dead
+# It asks what was seen, also for a filter that is full.
+later seen mine 1 --capacity 1
+later seen mine 2
+later seen mine 3
+bare FCALL later_seen 1 "$R" mine 4
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw
 bare PUBLISH "$R:wake" mail
