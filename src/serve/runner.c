@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "job/traceparent.h"
 #include "run/pool/pool.h"
 #include "serve/backends.h"
 #include "serve/invocation.h"
@@ -76,7 +77,16 @@ static void count_end(struct runner *r, const struct place *p, const struct know
                    run->duration_us, p->late_us, mono_now());
 }
 
-#define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld "
+#define END "event=end job=%s queue=%s start=%lld attempt=%lld outcome=%s run_ms=%lld trace_id=%s "
+
+/* For the log: the trace id of the job, in id; "" if it has none. */
+static const char *trace_id(const struct job *job, char id[TRACE_ID_LEN + 1])
+{
+    id[0] = '\0';
+    if (job->trace[0] != '\0')
+        (void)traceparent_trace_id(job->trace, id);
+    return id;
+}
 
 /* A job that went well is logged at INFO if it had a process of its own, which costs far more than
  * the line. Otherwise it is logged at DEBUG. */
@@ -88,12 +98,13 @@ static void log_end(const struct job *job, const struct verdict *v, const struct
                            : v->is_error                         ? LOG_LEVEL_WARN
                            : is_process || v->verb != STORE_DONE ? LOG_LEVEL_INFO
                                                                  : LOG_LEVEL_DEBUG;
+    char id[TRACE_ID_LEN + 1];
 
     log_line(level,
              v->verb == STORE_RETRY ? END "again_in_ms=%lld reason=\"%s\""
                                     : END "code=%lld reason=\"%s\"",
              job->id, job->queue, (long long)job->start, (long long)job->attempt, outcome[v->verb],
-             (long long)(run->duration_us / 1000),
+             (long long)(run->duration_us / 1000), trace_id(job, id),
              v->verb == STORE_RETRY ? (long long)v->amount : (long long)v->code, v->reason);
 }
 
@@ -283,6 +294,7 @@ uint64_t runner_take_retried(struct runner *r)
 bool runner_admit(struct runner *r, const struct job *job, struct verdict *refusal)
 {
     const struct known_queue *q = queue_of(r, job->queue);
+    char id[TRACE_ID_LEN + 1];
 
     if (q->served == NULL || !backends_can_run(r->backends, q->served)) {
         memset(refusal, 0, sizeof(*refusal));
@@ -294,8 +306,8 @@ bool runner_admit(struct runner *r, const struct job *job, struct verdict *refus
     }
     if (policy_admit(job, q->conf, refusal))
         return true;
-    log_err("event=end job=%s queue=%s start=%lld outcome=dead reason=\"%s\"", job->id, job->queue,
-            (long long)job->start, refusal->reason);
+    log_err("event=end job=%s queue=%s start=%lld outcome=dead trace_id=%s reason=\"%s\"", job->id,
+            job->queue, (long long)job->start, trace_id(job, id), refusal->reason);
     return false;
 }
 
@@ -363,6 +375,7 @@ void runner_start(struct runner *r, struct held_job *h)
     unsigned place = r->free[--r->nfree];
     struct place *p = &r->places[place];
     int64_t late_us = h->late_us + mono_until_us(h->claimed_at, mono_now());
+    char id[TRACE_ID_LEN + 1];
 
     queue_count_start(queue_of(r, h->job.queue)->count, late_us);
     p->late_us = late_us;
@@ -383,9 +396,10 @@ void runner_start(struct runner *r, struct held_job *h)
     /* A second start has a cause: a crash, a failure or a stop. The line is at INFO then, to help
      * find it. */
     log_line(h->job.start > 1 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
-             "event=start job=%s queue=%s start=%lld attempt=%lld crashes=%lld late_us=%lld",
+             "event=start job=%s queue=%s start=%lld attempt=%lld crashes=%lld late_us=%lld "
+             "trace_id=%s",
              h->job.id, h->job.queue, (long long)h->job.start, (long long)h->job.attempt,
-             (long long)h->job.crashes, (long long)late_us);
+             (long long)h->job.crashes, (long long)late_us, trace_id(&h->job, id));
 }
 
 static void control(struct runner *r, unsigned place, enum exec_control what)

@@ -431,7 +431,12 @@ static void P16_nothing_of_a_job_names_a_variable(void **state)
     watched_start(yaml);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++, n += 2) {
         free(watched_add_with("env", "key", values[i], values[i]));
-        free(watched_add_with("env", "trace", values[i], values[i]));
+        {
+            CLEANUP_FREE char *trace =
+                mem_printf("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-%s", values[i]);
+
+            free(watched_add_with("env", "trace", trace, values[i]));
+        }
     }
     for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
         char id[16];

@@ -24,7 +24,7 @@
 #define HEADER                                                                                     \
     "job id=%s queue=words attempt=2 attempts_max=25 start=3 priority=5 due_ms=1795174305568 "     \
     "late_ms=1 timeout_ms=3600000 fence=1795174305568123 key=user:a%%20b%%0a%%25 "                 \
-    "trace=00-4bf9-01 "                                                                            \
+    "trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 "                               \
     "later_word=a=b len=%zu\n"
 
 struct run {

@@ -21,6 +21,7 @@
 #include "base/mem.h"
 
 #define DEADLINE_MS 30000
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 /* The output without the ids, which are new after each import. */
 static char *lines_of_out(void)
@@ -42,7 +43,7 @@ static void test_round(void **state)
     assert_int_equal(run("limits", "set", "disk", "semaphore", "2"), 0);
     assert_int_equal(run("add", "mail", "a", "--at", "2030-01-31T09:00:00Z", "--priority", "2",
                          "--key", "k:1", "--attempts", "3", "--timeout", "1h30m", "--expire", "2h",
-                         "--keep", "0s", "--trace", "t", "--lock", "l:{key}", "--sem", "disk"),
+                         "--keep", "0s", "--trace", TRACE, "--lock", "l:{key}", "--sem", "disk"),
                      0);
     assert_int_equal(run("add", "mail", "b", "--in", "1h", "--unique", "u"), 0);
     assert_int_equal(run_in("\0\xff\r\n", 4, "add", "mail", "-", NULL), 0);
@@ -51,7 +52,7 @@ static void test_round(void **state)
     assert_int_equal(err.len, 0);
     assert_says(&out, "\"payload_base64\":\"AP8NCg==\"");
     assert_says(&out, "\"timeout_ms\":5400000,\"expire_ms\":7200000,\"keep_ms\":0,\"key\":\"k:1\","
-                      "\"trace\":\"t\",\"lock\":\"l:k:1\",\"sem\":\"disk\"");
+                      "\"trace\":\"" TRACE "\",\"lock\":\"l:k:1\",\"sem\":\"disk\"");
     before = lines_of_out();
     assert_int_equal(run("purge", "mail", "--state", "due", "--yes"), 0);
     assert_out("4 due jobs removed\n");
@@ -142,7 +143,7 @@ static void test_full_lines(void **state)
         buf_printf(&lines,
                    "{\"payload\":\"%d\",\"due_ms\":4102444800000,\"priority\":4,\"key\":\"k\","
                    "\"attempts_max\":3,\"timeout_ms\":1000,\"expire_ms\":2000,\"keep_ms\":3000,"
-                   "\"trace\":\"t\",\"lock\":\"l\"}\n",
+                   "\"trace\":\"" TRACE "\",\"lock\":\"l\"}\n",
                    i);
     assert_int_equal(feed(buf_str(&lines), "import", "mail", "-"), 0);
     assert_out("200 jobs added\n");

@@ -410,7 +410,8 @@ static void test_an_add(void **state)
     (void)state;
     assert_int_equal(run("--json", "add", "mail", "hello", "--in", "1h", "--priority", "2", "--key",
                          "user:42", "--attempts", "3", "--timeout", "5m", "--expire", "2h",
-                         "--keep", "1d", "--trace", "00-ab-cd-01", NULL),
+                         "--keep", "1d", "--trace",
+                         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", NULL),
                      0);
     j = out_json();
     assert_string_equal(field(j, "status"), "added");

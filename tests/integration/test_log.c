@@ -27,6 +27,8 @@
 #include "fixture.h"
 
 #define LONG_MS 30000
+#define TRACE_ID "4bf92f3577b34da6a3ce929d0e0e4736"
+#define TRACE "00-" TRACE_ID "-00f067aa0ba902b7-01"
 #define JOURNAL "/run/systemd/journal/socket"
 
 /* ---- the journal */
@@ -122,11 +124,12 @@ static void test_journal_gets_fields(void **state)
     assert_true(comes("MESSAGE=event=starting ", "\nPRIORITY=5\nSYSLOG_IDENTIFIER=laterd\n"));
     assert_true(comes("MESSAGE=event=registered ", "\nLATERD_EVENT=registered\n"));
     assert_true(comes("MESSAGE_ID=a1c893e36c494a21a9af5a98dbf63f8b\n", "LATERD_STATE=up\n"));
-    id = test_add(&redis, "mail", NULL, NULL, "secret payload");
+    id = test_add(&redis, "mail", "trace", TRACE, "secret payload");
     field = mem_printf("\nLATERD_JOB=%s\n", id);
     assert_true(comes("MESSAGE_ID=71b865ffcd294b898c6f80f1392e5082\n", field));
     assert_true(
         comes("MESSAGE_ID=71b865ffcd294b898c6f80f1392e5082\n", "LATERD_EVENT=end\nLATERD_JOB=j"));
+    assert_true(comes("LATERD_EVENT=end\n", "LATERD_TRACE_ID=" TRACE_ID "\n"));
     assert_true(comes("\nLATERD_STREAM=stderr\n", "LATERD_MSG=one\\x1b[31m\\x22two\n"));
     assert_true(comes("\nLATERD_QUEUE=mail\n", "LATERD_MSG=PRIORITY=0\n"));
     assert_null(strstr(buf_str(&heard), "\nPRIORITY=0\n"));
@@ -226,6 +229,28 @@ static void test_json_lines_of_the_guard(void **state)
     json_decref(kill);
 }
 
+/* ---- traces */
+
+/* A trace id is in the lines of start and end, where the job has a valid trace. */
+static void test_a_trace_is_told(void **state)
+{
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    test_handler(dir, "mail", "exit 0");
+    start_a("log_level: debug");
+    id = test_add(&redis, "mail", "in", "1h", "x");
+    /* As an add took it before traces were checked. */
+    reply_free(test_redis_call(&redis, "HSET", ROOT ":jobs", id, "-mail T=4bf9\nx", NULL));
+    reply_free(test_fcall(&redis, "later_run_now", id, NULL));
+    free(test_add(&redis, "mail", NULL, NULL, "x"));
+    free(test_add(&redis, "mail", "trace", TRACE, "x"));
+    assert_true(test_until_lines(a.log, " event=end ", 3, LONG_MS));
+    assert_int_equal(test_lines(a.log, " event=start "), 3);
+    assert_int_equal(test_lines(a.log, " trace_id="), 2);
+    assert_int_equal(test_lines(a.log, " trace_id=" TRACE_ID), 2);
+}
+
 /* ---- how much */
 
 /* A storm of failing jobs, each of which prints a lot: the log stays small, and counts the rest. */
@@ -256,7 +281,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fx_open, fx_close)
     const struct CMUnitTest tests[] = {
-        T(test_json_lines), T(test_json_lines_of_the_guard), T(test_a_storm_is_told_in_short),
+        T(test_json_lines),          T(test_json_lines_of_the_guard),
+        T(test_a_trace_is_told),     T(test_a_storm_is_told_in_short),
         T(test_journal_gets_fields), /* the last: /run is another one after it */
     };
 

@@ -28,6 +28,11 @@
 #include "../support/redis.h"
 
 #define ROOT "later:{t}"
+/* What `trace` takes: of the first version, and 256 bytes of a later one. */
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+#define FX_FIFTY "01234567890123456789012345678901234567890123456789"
+#define LONG_TRACE                                                                                 \
+    "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-" FX_FIFTY FX_FIFTY FX_FIFTY FX_FIFTY
 #define FX_ARGS_MAX 4200
 #define FX_KEPT_MAX 65536
 

@@ -35,11 +35,11 @@ static void test_options(void **state)
         {"mail keep 0s x", "-mail k=0\\nx"},
         {"mail keep 36500d x", "-mail k=3153600000000\\nx"},
         {"mail token T x", "-mail\\nx"},
-        {"mail trace 00-4bf9-01 x", "-mail T=00-4bf9-01\\nx"},
+        {"mail trace " TRACE " x", "-mail T=" TRACE "\\nx"},
         {"mail in 5m x", "-mail\\nx"},
         {"Mail_2-b x", "-Mail_2-b\\nx"},
-        {"mail trace T key K keep 1s expire 1s timeout 1s attempts 2 priority 3 x",
-         "-mail 3 a=2 t=1000 x=1000 k=1000 K=K T=T\\nx"},
+        {"mail trace " TRACE " key K keep 1s expire 1s timeout 1s attempts 2 priority 3 x",
+         "-mail 3 a=2 t=1000 x=1000 k=1000 K=K T=" TRACE "\\nx"},
         {"mail ''", "-mail\\n"},
         {"mail in 1s priority", "-mail\\npriority"}, /* the last is the payload, whatever it is */
     };
@@ -82,6 +82,7 @@ static const struct row refusals[] = {
     {"mail priority 1 Priority 2 x", "ELATER_OPTION"},
     {"mail in 5m at 2030-01-01T00:00:00Z x", "ELATER_OPTION"},
     {"mail trace '' x", "ELATER_OPTION"},
+    {"mail trace t x", "ELATER_OPTION"},
     {"mail trace a\tb x", "ELATER_OPTION"},
     {"mail key '' x", "ELATER_KEY"},
     {"mail key a\nb x", "ELATER_KEY"},
@@ -132,6 +133,62 @@ static void test_refusals(void **state)
     assert_string_equal(redis("DBSIZE"), "0");
 }
 
+#define TRACE_ID "4bf92f3577b34da6a3ce929d0e0e4736"
+#define PARENT_ID "00f067aa0ba902b7"
+
+/* By whichever function a trace comes in. */
+static void test_trace(void **state)
+{
+    static const char *const good[] = {
+        "00-" TRACE_ID "-" PARENT_ID "-00", "00-" TRACE_ID "-0000000000000001-ff",
+        "01-" TRACE_ID "-" PARENT_ID "-01", "fe-" TRACE_ID "-" PARENT_ID "-01-what=comes.later"};
+    static const char *const bad[] = {
+        "00",
+        "00-4bf9-01",
+        "0-" TRACE_ID "-" PARENT_ID "-01",
+        "00-" TRACE_ID "0-" PARENT_ID "-01",
+        "00-" TRACE_ID "-" PARENT_ID "0-01",
+        "00-" TRACE_ID "-" PARENT_ID,
+        "00-" TRACE_ID "-" PARENT_ID "-1",
+        "00-" TRACE_ID "-" PARENT_ID "-011",
+        "00-" TRACE_ID "-" PARENT_ID "-01-",
+        "00-" TRACE_ID "-" PARENT_ID "-01-more",
+        "01-" TRACE_ID "-" PARENT_ID "-01more",
+        "01-" TRACE_ID "-" PARENT_ID "-01-\tmore",
+        "01-" TRACE_ID "-" PARENT_ID "-01-\x7f",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-" PARENT_ID "-01",
+        "00-" TRACE_ID "-00F067AA0BA902B7-01",
+        "00-" TRACE_ID "-" PARENT_ID "-0A",
+        "0A-" TRACE_ID "-" PARENT_ID "-01",
+        "00-" TRACE_ID "-" PARENT_ID "-0g",
+        "00-" TRACE_ID "_" PARENT_ID "-01",
+        "ff-" TRACE_ID "-" PARENT_ID "-01",
+        "00-00000000000000000000000000000000-" PARENT_ID "-01",
+        "00-" TRACE_ID "-0000000000000000-01",
+    };
+
+    (void)state;
+    (void)fcall("later_subscribe news mail");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_refused("ELATER_OPTION", "later_add mail trace %s x", bad[i]);
+        assert_non_null(strstr(fcall("later_add mail trace %s x", bad[i]),
+                               " is no traceparent of W3C: 00, 32 digits, 16 digits, 2 digits,"));
+        assert_refused("ELATER_OPTION", "later_add_many mail trace %s -- x y", bad[i]);
+        assert_refused("ELATER_OPTION", "later_v1_import mail 1 trace %s x", bad[i]);
+        assert_refused("ELATER_OPTION", "later_publish news trace %s x", bad[i]);
+        assert_refused("ELATER_OPTION", "later_broadcast mail trace %s x", bad[i]);
+    }
+    assert_string_equal(redis("EXISTS R:jobs"), "0");
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        const char *id = add("mail trace %s x", good[i]);
+
+        assert_string_equal(redis("HGET R:jobs %s", id), text("-mail T=%s\\nx", good[i]));
+        assert_starts(fcall("later_v1_import mail 1 trace %s x", good[i]), "[1 added]");
+    }
+    assert_starts(fcall("later_add mail trace 00-" TRACE_ID " x"),
+                  "!ELATER_OPTION trace '00-" TRACE_ID "' is no");
+}
+
 static void test_long_words(void **state)
 {
     char word[300];
@@ -139,10 +196,10 @@ static void test_long_words(void **state)
     (void)state;
     memset(word, 'k', sizeof(word));
     word[256] = '\0';
-    (void)add("mail key %s trace %s x", word, word);
+    (void)add("mail key %s trace " LONG_TRACE " x", word);
     word[256] = 'k', word[257] = '\0';
     assert_refused("ELATER_KEY", "later_add mail key %s x", word);
-    assert_refused("ELATER_OPTION", "later_add mail trace %s x", word);
+    assert_refused("ELATER_OPTION", "later_add mail trace " LONG_TRACE "0 x");
     word[128] = '\0';
     (void)add("mail token %s x", word);
     word[128] = 'k', word[129] = '\0';
@@ -546,6 +603,7 @@ int main(void)
         FX_TEST(test_options),
         FX_TEST(test_refusals),
         FX_TEST(test_long_words),
+        FX_TEST(test_trace),
         FX_TEST(test_times),
         FX_TEST(test_bad_times),
         FX_TEST(test_payload_bytes),

@@ -41,19 +41,37 @@ static void test_a_chain_goes_on(void **state)
     const char *w = worker(), *a, *b, *c;
 
     (void)state;
-    a = add("fetch then resize then upload on_dead alert key k priority 3 trace t attempts 2 "
+    a = add("fetch then resize then upload on_dead alert key k priority 3 trace " TRACE
+            " attempts 2 "
             "timeout 1m lock l keep 0s hello");
     assert_string_equal(take(w, "fetch"), a);
     end_well(w, a, "fetch");
     assert_string_equal(redis("HEXISTS R:jobs %s", a), "0");
     b = take(w, "resize");
-    assert_string_equal(record(), text("-resize 3 K=k T=t n=upload d=alert p=%s\\nhello", a));
+    assert_string_equal(record(),
+                        text("-resize 3 K=k T=" TRACE " n=upload d=alert p=%s\\nhello", a));
     end_well(w, b, "resize");
     c = take(w, "upload");
-    assert_string_equal(record(), text("-upload 3 K=k T=t d=alert p=%s\\nhello", b));
+    assert_string_equal(record(), text("-upload 3 K=k T=" TRACE " d=alert p=%s\\nhello", b));
     end_well(w, c, "upload");
     assert_string_equal(redis("HLEN R:jobs"), "0");
     assert_string_equal(redis("EXISTS R:holds R:running R:heads"), "0");
+}
+
+/* A record may be from before traces were checked. */
+static void test_an_older_trace_goes_along(void **state)
+{
+    const char *w = worker(), *a = add("a then b x");
+    const char *record_of[] = {"HSET", ROOT ":jobs", a, "-a T=t n=b\nx"};
+
+    (void)state;
+    (void)send_args(4, record_of, NULL);
+    assert_string_equal(take(w, "a"), a);
+    (void)fcall("later_show %s", a);
+    assert_string_equal(named("trace"), "t");
+    end_well(w, a, "a");
+    (void)take(w, "b");
+    assert_string_equal(record(), text("-b T=t p=%s\\nx", a));
 }
 
 /* The job that was added last, in this queue. */
@@ -586,13 +604,14 @@ static void test_refusals(void **state)
     options[0] = '\0';
     for (int i = 0; i < 8; i++)
         (void)strcat(options, text(" then %064d", i));
-    (void)add("a key %0256d trace %0256d%s x", 1, 1, options);
+    (void)add("a key %0256d trace " LONG_TRACE "%s x", 1, options);
     assert_starts(fcall("later_limit_set %0256d semaphore 1", 1), "set");
     assert_starts(fcall("later_limit_set %0256d rate 1/1s", 2), "set");
     assert_refused("ELATER_SIZE",
-                   "later_add a key %0256d trace %0256d unique %0256d lock %0256d sem %0256d "
+                   "later_add a key %0256d trace " LONG_TRACE
+                   " unique %0256d lock %0256d sem %0256d "
                    "rate %0256d%s on_dead %064d x",
-                   1, 1, 1, 1, 1, 2, options, 1);
+                   1, 1, 1, 1, 2, options, 1);
 }
 
 static void test_names_are_bounded(void **state)
@@ -654,15 +673,16 @@ static void test_import(void **state)
     assert_starts(fcall("later_limit_set %0256d semaphore 1", 1), "set");
     memset(percent, '%', sizeof(percent) - 1);
     assert_refused("ELATER_SIZE",
-                   "later_v1_import a 6 key %0256d trace %0256d unique %0256d lock %0256d "
+                   "later_v1_import a 6 key %0256d trace " LONG_TRACE " unique %0256d lock %0256d "
                    "sem %0256d reason %s x",
-                   1, 1, 1, 1, 1, percent);
+                   1, 1, 1, 1, percent);
     assert_refused("ELATER_OPTION", "later_v1_import a 1 then q,q,q,q,q,q,q,q,q y");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_a_chain_goes_on),
+                                       FX_TEST(test_an_older_trace_goes_along),
                                        FX_TEST(test_the_result_is_the_payload),
                                        FX_TEST(test_an_older_worker_ends_it),
                                        FX_TEST(test_a_large_payload_goes_along),

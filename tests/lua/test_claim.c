@@ -143,9 +143,10 @@ static void test_claims(void **state)
 /* Options alone begin no new group. */
 static void test_options_in_one_group(void **state)
 {
-    static const char *const adds[] = {"x",         "key K x",     "attempts 3 x", "timeout 5s x",
-                                       "keep 1h x", "expire 1h x", "trace t x",    "unique u x",
-                                       "x"};
+    static const char *const adds[] = {
+        "x",         "key K x",     "attempts 3 x",      "timeout 5s x",
+        "keep 1h x", "expire 1h x", "trace " TRACE " x", "unique u x",
+        "x"};
     enum { N = sizeof(adds) / sizeof(adds[0]) };
     const char *w = worker(), *ids[N], *first, *last;
     struct buf want = BUF_INIT;
@@ -329,9 +330,10 @@ static void test_over_several_queues(void **state)
 /* Jobs with options come and end in groups, as all others do. */
 static void test_options_end(void **state)
 {
-    static const char *const adds[] = {"mail priority 4 x", "mail attempts 3 x", "mail unique u x",
-                                       "mail lock door x",  "mail sem s x",      "mail expire 1h x",
-                                       "mail timeout 5s x", "mail trace t x",    "mail key K x"};
+    static const char *const adds[] = {
+        "mail priority 4 x", "mail attempts 3 x",      "mail unique u x",
+        "mail lock door x",  "mail sem s x",           "mail expire 1h x",
+        "mail timeout 5s x", "mail trace " TRACE " x", "mail key K x"};
     const char *w = worker(), *id;
 
     (void)state;

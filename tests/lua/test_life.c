@@ -210,16 +210,18 @@ static void test_retry_at_a_time(void **state)
 
 static void test_show(void **state)
 {
-    const char
-        *w = worker(),
-        *id = add("mail priority 3 key K attempts 4 timeout 5s expire 1h keep 7m trace T in 1h hi");
+    const char *w = worker(),
+               *id =
+                   add("mail priority 3 key K attempts 4 timeout 5s expire 1h keep 7m trace " TRACE
+                       " in 1h hi");
 
     (void)state;
     assert_starts(fcall("later_show %s", id),
                   text("[id %s queue mail state waiting priority 3 added_ms 17", id));
     assert_non_null(strstr(shown(fx.last),
                            "attempt 0 attempts_max 4 starts 0 crashes 0 key K timeout_ms 5000 "
-                           "expire_ms 3600000 keep_ms 420000 trace T payload_bytes 2 payload hi]"));
+                           "expire_ms 3600000 keep_ms 420000 trace " TRACE
+                           " payload_bytes 2 payload hi]"));
     (void)fcall("later_run_now %s", id);
     (void)claim(w, "mail", 1);
     (void)fcall("later_v1_step %s 1 1 0 1 %s 1 progress mail 0 0 40%%\nresizing '' 0", w, id);

@@ -47,14 +47,15 @@ static void test_who_gets_a_copy(void **state)
     (void)fcall("later_subscribe user.* audit");
     (void)fcall("later_subscribe * log");
     (void)fcall("later_subscribe user.new.again other");
-    (void)fcall("later_publish user.new key k priority 3 trace t attempts 2 hello");
+    (void)fcall("later_publish user.new key k priority 3 trace " TRACE " attempts 2 hello");
     assert_int_equal(int_at(0, -1), 3);
     assert_string_equal(at(1, 0, -1), "audit");
     assert_string_equal(at(2, 0, -1), "log");
     assert_string_equal(at(3, 0, -1), "mail"); /* once, though two subscriptions fit */
     assert_string_equal(at(3, 2, -1), "added");
     id = at(3, 1, -1);
-    assert_string_equal(redis("HGET R:jobs %s", id), "-mail 3 a=2 K=k T=t P=user.new\\nhello");
+    assert_string_equal(redis("HGET R:jobs %s", id),
+                        "-mail 3 a=2 K=k T=" TRACE " P=user.new\\nhello");
     (void)fcall("later_show %s", id);
     assert_string_equal(named("topic"), "user.new");
     assert_int_equal(jobs("other"), 0);

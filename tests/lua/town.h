@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define ROOM(queue) #queue " 100 1048576 "
+#define TOWN_TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 #define STEP(held, queues) "v1_step $w 1 " #held " 100 0 " queues
 
 static const char *const town[] = {
@@ -144,7 +145,9 @@ static const struct town_call town_calls[] = {
     {"ma", "unsubscribe filed apart"},
     {"ma", "unsubscribe news nobody"},
     {"wmda", "topics"},
-    {"pma", "add mail in 5m priority 3 key k attempts 3 timeout 1m expire 1h keep 1h trace t x"},
+    {"pma",
+     "add mail in 5m priority 3 key k attempts 3 timeout 1m expire 1h keep 1h trace " TOWN_TRACE
+     " x"},
     {"pma", "add mail token tt unique ut key kk in 1h x"},
     {"pma", "add mail token new x"},
     {"pma", "add mail $big"},

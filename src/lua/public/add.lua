@@ -33,6 +33,22 @@ local function word_option(code, name, value, max)
   return value
 end
 
+-- Refuse what is no traceparent of W3C Trace Context. A version above 00 may have more behind its
+-- four fields. (src/job/traceparent.c reads the same.) -> the text
+local function check_trace(text)
+  local version, trace, parent, rest =
+    string.match(text, '^([%da-f][%da-f])%-([%da-f]+)%-([%da-f]+)%-[%da-f][%da-f](.*)$')
+  local is_fine = version and version ~= 'ff' and #trace == 32 and string.find(trace, '[^0]') and
+                  #parent == 16 and string.find(parent, '[^0]') and
+                  (rest == '' or version ~= '00' and string.find(rest, '^%-'))
+  if not is_fine or #text > 256 or string.find(text, '[%z\1-\32\127]') then
+    L.fail('ELATER_OPTION', 'trace ' .. L.quote(text) .. ' is no traceparent of W3C: 00, 32' ..
+           ' digits, 16 digits, 2 digits, of 0-9 a-f, with dashes between them, neither the 32' ..
+           ' nor the 16 all 0')
+  end
+  return text
+end
+
 local OPTIONS = {
   ['in'] = function(job, v, now) job.due = now + L.duration(v, 'in') end,
   at = function(job, v, now) job.due = L.time(v, now, 'at') end,
@@ -43,7 +59,7 @@ local OPTIONS = {
   expire = function(job, v) job.x = L.positive('expire', v) end,
   keep = function(job, v) job.k = L.duration(v, 'keep') end,
   token = function(job, v) job.token = word_option('ELATER_TOKEN', 'token', v, 128) end,
-  trace = function(job, v) job.T = word_option('ELATER_OPTION', 'trace', v, 256) end,
+  trace = function(job, v) job.T = check_trace(v) end,
   lock = function(job, v) job.l = L.check_gate_name('lock', v) end,
   sem = function(job, v) job.s = L.check_gate_name('sem', v) end,
   rate = function(job, v) job.r = L.check_gate_name('rate', v) end,

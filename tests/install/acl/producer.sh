@@ -1,6 +1,7 @@
 . "$(dirname "$0")/common.sh"
 
-all='--key user:42 --priority 3 --attempts 4 --timeout 1m --expire 1d --keep 1h --trace 00-x-y-01'
+trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+all="--key user:42 --priority 3 --attempts 4 --timeout 1m --expire 1d --keep 1h --trace $trace"
 follow
 later add mail plain
 told added

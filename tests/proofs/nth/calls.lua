@@ -30,8 +30,8 @@ end
 nth.words('empty', 'later_add mail new|', added('new'), false, true)
 nth.words('plain', 'later_add mail new|', added('new'), false, true)
 nth.words('plain', 'later_add sms in 5m new|', added('new'), false, true)
-nth.words('plain', 'later_add mail priority 1 key k attempts 3 timeout 1s expire 1h keep 1h trace t token t new|', added('new'),
-          false, true)
+nth.words('plain', 'later_add mail priority 1 key k attempts 3 timeout 1s expire 1h keep 1h trace ' .. nth.TRACE ..
+          ' token t new|', added('new'), false, true)
 nth.words('plain', 'later_add mail BIG', added('new'), false, true)
 nth.words('plain', 'later_add_many mail n1| n2| n3|', added('n1', 'n2', 'n3'), false, true)
 nth.words('plain', 'later_add_many sms priority 7 -- n1| BIG', added('n1', 'new'), false, true)

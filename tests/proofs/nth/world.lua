@@ -11,6 +11,7 @@
 -- the jobs that the end of a job causes: their tags are that one, '+', and their queue.
 
 nth.ROOT = 'later:{nth}'
+nth.TRACE = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
 nth.QUEUES = {'mail', 'sms', 'gate', 'keyed', 'aside', 'uniq'}
 
 function nth.key(name)

@@ -14,6 +14,7 @@ void add_options(struct maker *k, struct model_options *o, bool with_token)
 {
     static const char *const words[] = {"user:42", "k=v", "ä", "-", "a{b}*"};
     static const char *const keys[] = {"a", "b"};
+    static const char *const traces[] = {MODEL_TRACES};
     static const char *const tokens[] = {"t1", "t2", "t:3", "{t}*"};
     int64_t now = MODEL_MS(k->m), at;
 
@@ -62,7 +63,7 @@ void add_options(struct maker *k, struct model_options *o, bool with_token)
     }
     if (percent(k, 10)) {
         name(k, "trace");
-        arg(k, o->trace = PICK(k, words));
+        arg(k, o->trace = PICK(k, traces));
     }
     if (with_token && percent(k, 20)) {
         name(k, "token");

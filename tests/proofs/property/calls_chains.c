@@ -113,6 +113,7 @@ static void option_number(struct maker *k, int *n, const char *what, int64_t val
 static void import_plain(struct maker *k, struct model_options *o, int *n)
 {
     static const char *const keys[] = {"a", "b", "user:42"};
+    static const char *const traces[] = {MODEL_TRACES};
 
     if (percent(k, 60))
         option_number(k, n, "due",
@@ -129,7 +130,7 @@ static void import_plain(struct maker *k, struct model_options *o, int *n)
     if (percent(k, 50))
         option(k, n, "key", o->key = PICK(k, keys));
     if (percent(k, 15))
-        option(k, n, "trace", o->trace = PICK(k, keys));
+        option(k, n, "trace", o->trace = PICK(k, traces));
     if (percent(k, k->m->is_batched ? 70 : 10))
         option(k, n, "batch", o->chain.batch = pick_batch(k, o));
 }

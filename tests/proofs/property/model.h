@@ -46,6 +46,9 @@
 #define MODEL_REASON 256     /* bytes that are kept of the reason of a death */
 #define MODEL_NONE INT64_MIN /* not given, or no number */
 #define MODEL_BIG 16384      /* a larger payload has a key of its own */
+#define MODEL_TRACES                                                                               \
+    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",                                     \
+        "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00-k=v"
 #define MODEL_MS(m) ((m)->now_us / 1000)
 
 /* Bytes that somebody else owns. */

@@ -160,7 +160,8 @@ static void make_world(void)
 /* Every function with well-formed arguments, more than once if it has more than one way. */
 static const char *const CALLS[] = {
     "later_add mail x",
-    "later_add sms in 5m priority 0 key k attempts 3 timeout 1s expire 1m keep 1h trace t y",
+    "later_add sms in 5m priority 0 key k attempts 3 timeout 1s expire 1m keep 1h trace " TRACE
+    " y",
     "later_add mail at 2030-01-31T09:00:00Z token t2 x",
     "later_add mail token tk x",
     "later_add_many mail a b c",
