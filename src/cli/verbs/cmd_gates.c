@@ -14,7 +14,7 @@
 #include "cli/show/table.h"
 
 #define SCAN_COUNT "1000"
-#define PER_CALL 40 /* gates per call: see CLI_CALL_MAX */
+#define PER_CALL 40 /* gates per call, as doc/gates.md says: see CLI_CALL_MAX */
 #define SHOWN 3     /* holders, and waiters, in a row of the table */
 
 /* The elements of a row of later_v1_gates, and the values per holder and waiter in its lists. */
