@@ -4,6 +4,8 @@
 
 L.NEW = {crashes = 0}
 
+local ADDED = L.SERIES_COLUMN.added
+
 local function key_of(R, job)
   return R .. ':q:' .. job.queue .. ':5'
 end
@@ -84,7 +86,7 @@ function L.add_at_once(R, job, payload, now_us)
     L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':5', 'zset', 'heads', 'zset', 'names', 'set')
     error(why, 0)
   end
-  L.count_in_series(R, job.queue, L.SERIES_COLUMN.added, 1)
+  L.count_in_series(R, job.queue, ADDED, 1)
   if L.events then
     L.event('added', id, job.queue, job.due)
   end

@@ -33,12 +33,13 @@ L.FAILED, L.BUSY, L.LATE_US = 3, 6, 37
 
 -- root -> {minutes, n (of all rows), keys: queue -> list, nkeys, of and n_of: as listed() returns
 -- them}. minutes: {minute, rows}*, the newest last; rows: queue -> {[column] = number, first_ms}.
--- Of most calls the root is that of the call before.
 local pending, n_roots = {}, 0
-local recent_root, recent
+
+-- The row that was counted in last, and what it is of: most calls count in it again.
+local recent, recent_root, recent_queue, recent_minute
 
 local function pending_of(R)
-  local p = recent_root == R and recent or pending[R]
+  local p = pending[R]
   if not p then
     if n_roots == ROOTS_MAX then
       pending, n_roots = {}, 0
@@ -46,7 +47,6 @@ local function pending_of(R)
     p = {minutes = {}, n = 0, keys = {}, nkeys = 0, n_of = 0}
     pending[R], n_roots = p, n_roots + 1
   end
-  recent_root, recent = R, p
   return p
 end
 
@@ -63,25 +63,26 @@ local function new_minute(p)
   return m
 end
 
--- -> the row of a queue in this minute
-local function row_of(R, queue)
+-- Find or make the row of a queue in this minute.
+local function find_row(R, queue)
   local p = pending_of(R)
   local m = p.minutes[#p.minutes]
   if not m or m.minute ~= L.minute then
     m = new_minute(p)
   end
-  local row = m.rows[queue]
-  if not row then
-    row = {first_ms = L.last_ms()}
-    m.rows[queue], p.n = row, p.n + 1
+  recent, recent_root, recent_queue, recent_minute = m.rows[queue], R, queue, m.minute
+  if not recent then
+    recent = {first_ms = L.last_ms()}
+    m.rows[queue], p.n = recent, p.n + 1
   end
-  return row
 end
 
 -- Count n in a column. Only what was written is counted: call it after the writes.
 function L.count_in_series(R, queue, column, n)
-  local row = row_of(R, queue)
-  row[column] = (row[column] or 0) + n
+  if queue ~= recent_queue or R ~= recent_root or L.minute ~= recent_minute then
+    find_row(R, queue)
+  end
+  recent[column] = (recent[column] or 0) + n
 end
 
 -- Count what a worker tells of a queue: "<column>:<n> ...". Anything else in the text is ignored.
@@ -221,7 +222,7 @@ end
 function L.write_series(R)
   local p = pending_of(R)
   local minutes = p.minutes
-  p.minutes, p.n = {}, 0
+  p.minutes, p.n, recent_queue = {}, 0, nil
   for _, m in ipairs(minutes) do
     pcall(write_minute, R, p, m.minute, m.rows)
   end
