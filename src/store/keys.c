@@ -50,6 +50,9 @@ static const struct key_rule alone[] = {
     {"pinned", "set"},
     {"series", "hash"},
     {"seen", "hash"},
+    {"index", "zset"},
+    {"index:state", "hash"},
+    {"recents", "zset"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
@@ -68,6 +71,7 @@ static const struct key_rule more[] = {
     {"m:", "string"},          {"h:", "string"},
     {"total:", "string"},      {"keys:", "string"},
     {"top:", "zset"},          {"seen:", "string"},
+    {"recent:", "list"},
 };
 
 const char *keys_type(const char *rest, size_t n)

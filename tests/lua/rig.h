@@ -193,6 +193,7 @@ static void put_rows(struct buf *out)
         "  elseif kind == 'zset' then step, all = 2, redis.call('ZRANGE', key, 0, -1, "
         "'WITHSCORES')\n"
         "  elseif kind == 'set' then all = redis.call('SMEMBERS', key)\n"
+        "  elseif kind == 'list' then all = redis.call('LRANGE', key, 0, -1)\n"
         "  else all = {redis.call('GET', key)} end\n"
         "  for i = 1, #all, step do\n"
         "    rows[#rows + 1] = key .. ' ' .. kind .. ' ' .. short(all[i]) ..\n"

@@ -145,6 +145,10 @@ static const struct town_call town_calls[] = {
     {"ma", "unsubscribe filed apart"},
     {"ma", "unsubscribe news nobody"},
     {"wmda", "topics"},
+    {"pmda", "find n"},
+    {"pmda", "find '' kind gate limit 3"},
+    {"pma", "v1_recent me@host $a $b"},
+    {"pmda", "v1_recent me@host $a $b;v1_recents me@host"},
     {"pma",
      "add mail in 5m priority 3 key k attempts 3 timeout 1m expire 1h keep 1h trace " TOWN_TRACE
      " x"},

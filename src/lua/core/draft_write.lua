@@ -138,8 +138,9 @@ local function all_names(erased)
 end
 
 -- -> three lists of writes: values to add or change, values to remove, fields to delete unread.
-local function plan()
+local function plan(R)
   local adds, removals, finals, is_erased = {}, {}, {}, {}
+  local has_names = L.name_sources(R)
   for _, e in ipairs(draft.unsaved) do
     local set, unset = {}, {}
     for _, name in ipairs(e.list) do
@@ -151,6 +152,9 @@ local function plan()
     end
     push(adds, e, set)
     push(removals, e, unset)
+    if has_names[e.key] then
+      L.note_names(R, e, set, unset)
+    end
   end
   L.plan_locks(adds, removals)
   for _, e in ipairs(draft.erasures) do
@@ -247,8 +251,9 @@ local function write_count(R, name, n)
     L.count_in_series(R, queue, column, n)
   end
   if what ~= 'added' and what ~= 'failed' and
-     redis.pcall('HINCRBY', R .. ':stats', name, n) == n and column then
-    redis.pcall('SADD', R .. ':names', queue)
+     redis.pcall('HINCRBY', R .. ':stats', name, n) == n and column and
+     redis.pcall('SADD', R .. ':names', queue) == 1 then
+    L.index_queues(R, {queue})
   end
 end
 
@@ -278,12 +283,12 @@ local function follow()
 end
 
 -- Write the draft of the call.
-function L.commit()
+function L.commit(R)
   if not draft.is_used then
     return
   end
   local done = {}
-  local adds, removals, finals = plan()
+  local adds, removals, finals = plan(R)
   need_rights(removals, finals)
   -- A key must not expire with an earlier lease once it has a holder without one.
   for _, e in ipairs(draft.unsaved) do

@@ -172,7 +172,7 @@ L.events = false
 local function call(fn, R, args)
   L.begin()
   local reply = fn(R, args)
-  L.commit()
+  L.commit(R)
   return reply
 end
 

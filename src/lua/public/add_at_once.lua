@@ -22,6 +22,8 @@ local function lower_head(R, job)
   job.has_name = redis.call('SADD', R .. ':names', queue) == 1
   if job.has_name and redis.call('SCARD', R .. ':names') > L.MAX_QUEUES then
     L.fail_full()
+  elseif job.has_name then
+    L.index_queues(R, {queue})
   end
   redis.pcall('PUBLISH', R .. ':wake', queue)
 end

@@ -132,8 +132,10 @@ local NAMES_AT_ONCE = 1000
 
 local function write_names(R, names)
   for from = 1, #names, NAMES_AT_ONCE do
-    redis.call('SADD', R .. ':names',
-               unpack(names, from, math.min(from + NAMES_AT_ONCE - 1, #names)))
+    local some = {unpack(names, from, math.min(from + NAMES_AT_ONCE - 1, #names))}
+    if redis.call('SADD', R .. ':names', unpack(some)) > 0 then
+      L.index_queues(R, some)
+    end
   end
 end
 

@@ -269,5 +269,6 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   L.try(L.tidy_batches, R, now_ms)
   L.try(L.tidy_schedules, R, now_ms, CURSORS)
   repair_timers(R, now_us)
+  L.mend_names(R, now_ms)
   return {unserved(R, is_served, now_ms), buried}
 end)

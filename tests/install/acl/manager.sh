@@ -33,6 +33,11 @@ told added
 later topic ls
 bare FCALL_RO later_topics 1 "$R"
 later topic unsubscribe 'news.*' mail
+# It finds names, and the jobs that it added last.
+bare FCALL later_find 1 "$R" ma
+bare FCALL_RO later_find 1 "$R" ma
+bare FCALL later_v1_recent 1 "$R" me j00000000001
+bare FCALL later_v1_recents 1 "$R" me
 # It has Bloom filters of its own.
 later seen mine 1 --capacity 1
 later seen mine 2

@@ -42,6 +42,11 @@ later seen mine 1 --capacity 1
 later seen mine 2
 later seen mine 3
 bare FCALL later_seen 1 "$R" mine 4
+# It finds names, and the jobs that it added last.
+bare FCALL later_find 1 "$R" ma
+bare FCALL_RO later_find 1 "$R" ma
+bare FCALL later_v1_recent 1 "$R" me j00000000001
+bare FCALL later_v1_recents 1 "$R" me
 # The raw way.
 bare ZADD "$R:due:mail" 4102444800000 raw
 bare PUBLISH "$R:wake" mail

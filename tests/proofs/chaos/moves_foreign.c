@@ -70,10 +70,11 @@ static void name_of_queue(struct world *w, char out[NAME])
 static void any_name(struct world *w, char out[NAME])
 {
     static const char *const single[] = {
-        "jobs",     "prio",    "heads",    "names",    "running",    "tries",      "errors",
-        "failures", "results", "cancel",   "progress", "paused",     "config",     "clock",
-        "workers",  "await",   "limits",   "queues",   "holds",      "parked",     "timers",
-        "stats",    "notes",   "unserved", "batches",  "batch:open", "members:b1", "members:b2"};
+        "jobs",    "prio",       "heads",      "names",      "running",  "tries",
+        "errors",  "failures",   "results",    "cancel",     "progress", "paused",
+        "config",  "clock",      "workers",    "await",      "limits",   "queues",
+        "holds",   "parked",     "timers",     "stats",      "notes",    "unserved",
+        "batches", "batch:open", "members:b1", "members:b2", "index",    "index:state"};
 
     switch (dice_below(&w->dice, 3)) {
     case 0:

@@ -98,6 +98,7 @@ end
 local READ = {
   hash = function(key) return sorted_pairs(redis.call('HGETALL', key)) end,
   zset = function(key) return table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), '\n') end,
+  list = function(key) return table.concat(redis.call('LRANGE', key, 0, -1), '\n') end,
   set = function(key)
     local all = redis.call('SMEMBERS', key)
     table.sort(all)

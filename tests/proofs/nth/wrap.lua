@@ -24,7 +24,8 @@ local READS = {}
 local function read_names()
   for _, name in ipairs({'TIME', 'TYPE', 'EXISTS', 'GET', 'STRLEN', 'PTTL', 'HGET', 'HMGET', 'HGETALL', 'HKEYS', 'HLEN',
                          'HEXISTS', 'HSTRLEN', 'HSCAN', 'SCARD', 'SISMEMBER', 'SMEMBERS', 'SRANDMEMBER', 'SSCAN', 'ZCARD',
-                         'ZCOUNT', 'ZRANGE', 'ZRANGEBYSCORE', 'ZREVRANGEBYSCORE', 'ZRANK', 'ZSCORE', 'ZMSCORE', 'ZSCAN'}) do
+                         'ZCOUNT', 'ZRANGE', 'ZRANGEBYSCORE', 'ZREVRANGEBYSCORE', 'ZRANK', 'ZSCORE', 'ZMSCORE', 'ZSCAN',
+                         'LRANGE'}) do
     READS[name] = true
   end
 end

@@ -615,6 +615,7 @@ static void render(const struct model *m, const struct model_batch *b, struct ro
     if (b->payload.n > 0)
         buf_add(&text, b->payload.p, b->payload.n);
     rows_put(rows, "batches", "hash", b->name, text.data, text.len);
+    rows_index(rows, "batch", b->name);
     buf_done(&text);
     if (b->ended_ms != MODEL_NONE)
         rows_number(rows, "batch:ended", "zset", b->name, b->ended_ms + b->keep_ms);

@@ -168,6 +168,7 @@ static void render_limits(const struct model_gates *s, struct rows *rows)
         buf_clear(&text);
         limit_text(&s->limit[i], &text);
         rows_text(rows, "limits", "hash", s->limit[i].name, buf_str(&text));
+        rows_index(rows, s->limit[i].is_sem ? "sem" : "rate", s->limit[i].name);
     }
     buf_clear(&text);
     for (size_t i = 0; i < s->templates; i++)

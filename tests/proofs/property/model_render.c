@@ -87,8 +87,10 @@ static void render_queue(const struct model_queue *queue, struct rows *rows)
 {
     char key[128], paused[256];
 
-    if (queue->is_known)
+    if (queue->is_known) {
         rows_text(rows, "names", "set", NULL, queue->name);
+        rows_index(rows, "queue", queue->name);
+    }
     if (queue->has_head)
         rows_number(rows, "heads", "zset", queue->name, queue->head);
     if (queue->marks[0] != '\0')

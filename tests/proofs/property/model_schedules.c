@@ -662,6 +662,7 @@ static void render_definition(const struct model *m, const struct model_schedule
     if (s->payload.n > 0)
         buf_add(&text, s->payload.p, s->payload.n);
     rows_put(rows, "schedules", "hash", s->name, text.data, text.len);
+    rows_index(rows, "schedule", s->name);
     buf_done(&text);
 }
 

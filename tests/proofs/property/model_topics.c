@@ -332,8 +332,10 @@ void topics_render(const struct model *m, struct rows *rows)
         for (int k = 0; k < MODEL_QUEUES; k++)
             if (m->topic[i].has[order[k]])
                 buf_printf(&text, "%s%s", text.len > 0 ? " " : "", model_queue_name(order[k]));
-        if (text.len > 0)
+        if (text.len > 0) {
             rows_text(rows, "topics", "hash", m->topic[i].name, buf_str(&text));
+            rows_index(rows, "topic", m->topic[i].name);
+        }
         buf_done(&text);
     }
     for (int q = 0; q < MODEL_QUEUES; q++) {

@@ -55,6 +55,14 @@ void rows_number(struct rows *rows, const char *key, const char *type, const cha
     rows_text(rows, key, type, field, text);
 }
 
+void rows_index(struct rows *rows, const char *kind, const char *name)
+{
+    char member[512];
+
+    (void)snprintf(member, sizeof(member), "%s:%s", kind, name);
+    rows_number(rows, "index", "zset", member, 0);
+}
+
 void rows_take(struct rows *rows, struct buf *out)
 {
     if (rows->n > 1)

@@ -33,6 +33,8 @@ void rows_text(struct rows *rows, const char *key, const char *type, const char 
                const char *value);
 void rows_number(struct rows *rows, const char *key, const char *type, const char *field,
                  int64_t n);
+/* A name of the index: kind and name are put together. */
+void rows_index(struct rows *rows, const char *kind, const char *name);
 /* Append all lines, sorted; then the rows are empty. */
 void rows_take(struct rows *rows, struct buf *out);
 

@@ -21,6 +21,9 @@
 static const char READ[] =
     "local root, rows = 'later:{p}:', {}\n"
     "local function row(a, b, c)\n"
+    /* How far tidying is; and locks, which the test declares without the library. */
+    "  if string.sub(a, 1, 12) == 'index:state ' then return end\n"
+    "  if string.sub(a, 1, 6) == 'index ' and string.sub(b, 1, 5) == 'lock:' then return end\n"
     "  rows[#rows + 1] = a .. (c and #b .. ':' .. b .. '=' .. #c .. ':' .. c or #b .. ':' .. b) .. "
     "'\\n'\n"
     "end\n"

@@ -351,10 +351,11 @@ static const char ONE_SET[] =
     "results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
     "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
-    "  limits = 1, queues = 1, batches = 1, series = 1, seen = 1}\n"
+    "  limits = 1, queues = 1, batches = 1, series = 1, seen = 1, index = 1}\n"
     "local more = {due = 1, q = 1, solo = 1, big = 1, worker = 1, dead = 1, done = 1, token = 1,\n"
     "  parked = 1, granted = 1, aside = 1, line = 1, wait = 1, lock = 1, sem = 1, rate = 1, uniq = "
-    "1,\n  members = 1, batch = 1, m = 1, h = 1, total = 1, keys = 1, top = 1,\n  seen = 1}\n"
+    "1,\n  members = 1, batch = 1, m = 1, h = 1, total = 1, keys = 1, top = 1,\n  seen = 1, index "
+    "= 1}\n"
     "local function say(what) bad[#bad + 1] = what end\n"
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
     "  local name = string.sub(key, 1, #root) == root and string.sub(key, #root + 1) or '?'\n"
@@ -768,6 +769,8 @@ static const struct {
             {"timers", "zset"},
             {"limits", "hash"},
             {"queues", "hash"},
+            {"index", "zset"},
+            {"index:state", "hash"},
             {"granted:gate", "zset"},
             {"aside:aside", "set"},
             {"aside:gate", "set"},

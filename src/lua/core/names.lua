@@ -1,0 +1,269 @@
+-- The index of names: what later_find and the completion of shells search by the first letters.
+--
+--   R:index        ZSET  "<kind>:<name>" -> 0: equal scores, so Redis sorts them by their bytes
+--   R:index:state  HASH  how far L.mend_names is: when it ran last, ms, and a cursor of each source
+--
+-- Kinds and their sources: queue (R:names), sem and rate (the definitions of R:limits), lock (what
+-- queues declare in R:queues), schedule, batch, topic (the subscriptions of R:topics). The index
+-- follows the sources: L.commit tells L.note_names of each write to them; the few writes past the
+-- draft call L.index_queues. It is a hint: one that cannot be written harms no call. What is
+-- missing then, and what was there before the index, is mended by tidying.
+
+local INDEX_MAX = 200000    -- more than all names that the other limits allow
+local AT_ONCE = 1000        -- names in a command
+local BYTES_MAX = 256        -- bytes, of what tidying takes over
+
+local function declared_lock(text)
+  local gates = L.queue_gates(text)
+  return gates and gates.lock
+end
+
+-- Source -> the member that one of its names and its value stand for; nil: none.
+local MEMBERS = {
+  names = function(name) return 'queue:' .. name end,
+  limits = function(name, definition)
+    local limit = L.parse_limit(definition)
+    return limit and limit.kind .. ':' .. name
+  end,
+  queues = function(_, gates)
+    local lock = declared_lock(gates)
+    return lock and 'lock:' .. lock
+  end,
+  schedules = function(name) return 'schedule:' .. name end,
+  batches = function(name) return 'batch:' .. name end,
+  topics = function(name) return 'topic:' .. name end,
+}
+
+local root_of, members_of
+
+-- -> the key of each source -> its function of MEMBERS
+function L.name_sources(R)
+  if root_of ~= R then
+    root_of, members_of = R, {}
+    for source, member in pairs(MEMBERS) do
+      members_of[R .. ':' .. source] = member
+    end
+  end
+  return members_of
+end
+
+-- ---- writing. Nothing here raises an error: a name is not worth a call.
+
+local function run(command, key, members, from, to)
+  local args = {}
+  for i = from, to do
+    if command == 'ZADD' then
+      args[#args + 1] = 0
+    end
+    args[#args + 1] = members[i]
+  end
+  redis.pcall(command, key, unpack(args))
+end
+
+local function add(R, members)
+  local key = R .. ':index'
+  local n = redis.pcall('ZCARD', key)
+  local last = type(n) == 'number' and math.min(#members, INDEX_MAX - n) or 0
+  for from = 1, last, AT_ONCE do
+    run('ZADD', key, members, from, math.min(from + AT_ONCE - 1, last))
+  end
+end
+
+local function drop(R, members)
+  for from = 1, #members, AT_ONCE do
+    run('ZREM', R .. ':index', members, from, math.min(from + AT_ONCE - 1, #members))
+  end
+end
+
+-- -> member -> true for the locks that queues declare; nil: they cannot be read. Cost: O(queues
+-- with gates)
+local function declared_locks(R)
+  local all, locks = redis.pcall('HGETALL', R .. ':queues'), {}
+  if all.err then
+    return nil
+  end
+  for i = 2, #all, 2 do
+    local lock = declared_lock(all[i])
+    if lock then
+      locks['lock:' .. lock] = true
+    end
+  end
+  return locks
+end
+
+-- Drop names that one source has no more. A lock stays while another queue declares it.
+local function drop_unused(R, members)
+  local unused, locks = {}, nil
+  for _, member in ipairs(members) do
+    local is_used = false
+    if string.find(member, '^lock:') then
+      locks = locks or declared_locks(R)
+      is_used = not locks or locks[member]
+    end
+    unused[#unused + 1] = not is_used and member or nil
+  end
+  drop(R, unused)
+end
+
+local function follow(R, added, dropped)
+  drop_unused(R, dropped)
+  add(R, added)
+end
+
+-- The call is going to write these names of a source, and to remove those. e: its entry in the
+-- draft
+function L.note_names(R, e, set, unset)
+  local member, added, dropped = members_of[e.key], {}, {}
+  for _, name in ipairs(set) do
+    local was = e.was[name] and member(name, e.was[name])
+    local is = member(name, e.cells[name])
+    if is ~= (was or nil) then
+      added[#added + 1] = is
+      dropped[#dropped + 1] = was or nil
+    end
+  end
+  for _, name in ipairs(unset) do
+    dropped[#dropped + 1] = e.was[name] and member(name, e.was[name]) or nil
+  end
+  if #added + #dropped > 0 then
+    L.hint(follow, R, added, dropped)
+  end
+end
+
+-- The names of these queues were written past the draft.
+function L.index_queues(R, queues)
+  local members = {}
+  for i, queue in ipairs(queues) do
+    members[i] = 'queue:' .. queue
+  end
+  pcall(add, R, members)
+end
+
+-- ---- mending
+
+local EVERY_MS = 5000
+local PAGE = 200            -- names of a source a call, and of the index
+local BIG_PAGE = 50         -- the same of sources whose values may be large
+local GATES_READ = 2000     -- queues with gates; of more, stale locks are left: reading takes long
+
+-- Add those of these members that the index lacks.
+local function add_missing(R, members)
+  local missing = {}
+  for from = 1, #members, AT_ONCE do
+    local some = {unpack(members, from, math.min(from + AT_ONCE - 1, #members))}
+    for i, score in ipairs(redis.call('ZMSCORE', R .. ':index', unpack(some))) do
+      missing[#missing + 1] = not score and #some[i] <= BYTES_MAX + 10 and some[i] or nil
+    end
+  end
+  add(R, missing)
+end
+
+-- fields: {name, value}* of a source that is a hash
+local function add_fields(R, source, fields)
+  local members = {}
+  for i = 1, #fields, 2 do
+    members[#members + 1] = MEMBERS[source](fields[i], fields[i + 1])
+  end
+  add_missing(R, members)
+end
+
+local function add_names(R, source, names)
+  local members = {}
+  for i, name in ipairs(names) do
+    members[i] = MEMBERS[source](name)
+  end
+  add_missing(R, members)
+end
+
+-- Each adds a page of a source from a cursor on. -> the next cursor, 0 at the end
+local function add_some_queues(R)
+  add_names(R, 'names', redis.call('SRANDMEMBER', R .. ':names', PAGE)) -- all of them if few
+  return 0
+end
+
+local function add_limits(R)
+  add_fields(R, 'limits', redis.call('HGETALL', R .. ':limits'))
+  return 0
+end
+
+local function scan(source, count)
+  return function(R, cursor)
+    local page = redis.call('HSCAN', R .. ':' .. source, L.int(cursor), 'COUNT', count)
+    add_fields(R, source, page[2])
+    return tonumber(page[1])
+  end
+end
+
+-- The batches in one of the two sets that have them.
+local function walk_batches(set)
+  return function(R, rank)
+    local names = redis.call('ZRANGE', R .. ':batch:' .. set, rank, rank + PAGE - 1)
+    add_names(R, 'batches', names)
+    return #names == PAGE and rank + PAGE or 0
+  end
+end
+
+-- Kinds whose names are the fields of a hash.
+local HASHES = {batch = 'batches', schedule = 'schedules', topic = 'topics'}
+
+-- Is this still a name of its source?
+local function is_there(R, kind, name, member, locks)
+  if kind == 'queue' then
+    return redis.call('SISMEMBER', R .. ':names', name) == 1
+  elseif kind == 'sem' or kind == 'rate' then
+    local limit = L.parse_limit(redis.call('HGET', R .. ':limits', name) or nil)
+    return limit and limit.kind == kind
+  elseif kind == 'lock' then
+    if locks.all == nil then
+      locks.all = redis.call('HLEN', R .. ':queues') <= GATES_READ and declared_locks(R) or false
+    end
+    return not locks.all or locks.all[member]
+  end
+  local source = HASHES[kind or '']
+  return source and redis.call('HEXISTS', R .. ':' .. source, name) == 1
+end
+
+local function drop_stale(R, rank)
+  local rows = redis.call('ZRANGE', R .. ':index', rank, rank + PAGE - 1, 'WITHSCORES')
+  local stale, locks = {}, {}
+  for i = 1, #rows, 2 do
+    local member = rows[i]
+    local kind, name = string.match(member, '^(%l+):(.+)$')
+    if tonumber(rows[i + 1]) ~= 0 or not is_there(R, kind, name, member, locks) then
+      stale[#stale + 1] = member
+    end
+  end
+  drop(R, stale)
+  return #rows == 2 * PAGE and rank + PAGE - #stale or 0
+end
+
+-- Field of R:index:state -> what mends that.
+local PARTS = {
+  queues = add_some_queues, limits = add_limits, locks = scan('queues', PAGE),
+  schedules = scan('schedules', BIG_PAGE), topics = scan('topics', BIG_PAGE),
+  open = walk_batches('open'), ended = walk_batches('ended'), stale = drop_stale,
+}
+
+local function mend(R, now_ms)
+  local key, state = R .. ':index:state', {}
+  local fields = redis.call('HGETALL', key)
+  for i = 1, #fields, 2 do
+    state[fields[i]] = L.whole(fields[i + 1])
+  end
+  if state.ms and state.ms <= now_ms and state.ms > now_ms - EVERY_MS then
+    return
+  end
+  local after = {'ms', L.int(now_ms)}
+  for part, go_on in pairs(PARTS) do
+    -- A source of a foreign type does not keep the others from being mended.
+    local ok, cursor = pcall(go_on, R, state[part] or 0)
+    after[#after + 1], after[#after + 2] = part, L.int(ok and cursor or 0)
+  end
+  redis.call('HSET', key, unpack(after))
+end
+
+-- Add to the index what it lacks of a page of each source, and drop what is stale of a page of it:
+-- after the writes, every few seconds, however many workers tidy.
+function L.mend_names(R, now_ms)
+  L.hint(mend, R, now_ms)
+end

@@ -1,0 +1,89 @@
+-- later_find R PREFIX [kind K] [limit N] -> [kind, name, ...]
+--
+-- The names that begin with PREFIX, byte for byte; '': all. kind: batch lock queue rate schedule
+-- sem topic, or gate for lock, rate and sem. They are sorted by kind, then by name; of each kind at
+-- most N are told (100; up to 10000).
+-- A queue has a name once it is used or served; a lock, if a queue declares it; a semaphore or
+-- rate, if it has a limit; a topic, if a queue subscribes to it (user.* is a name of its own). A
+-- new name may be missing, and one that is gone may be there, until workers have tidied.
+-- no-writes. Errors: ELATER_ARGS OPTION TYPE. Cost: O(log n + names told).
+
+local KINDS = {'batch', 'lock', 'queue', 'rate', 'schedule', 'sem', 'topic'}
+local GATES = {lock = true, rate = true, sem = true}
+local PREFIX_MAX = 256
+local LIMIT, LIMIT_MAX = 100, 10000
+
+-- -> is_wanted(kind)
+local function read_kind(given)
+  local word = string.lower(given)
+  local is_known = word == 'gate'
+  for _, kind in ipairs(KINDS) do
+    is_known = is_known or kind == word
+  end
+  if not is_known then
+    L.fail('ELATER_OPTION', 'kind ' .. L.quote(given) .. ' is none of ' ..
+           table.concat(KINDS, ' ') .. ' gate')
+  end
+  return function(kind)
+    return kind == word or word == 'gate' and GATES[kind]
+  end
+end
+
+local function read_limit(text)
+  local n = L.whole(text)
+  if not n or n < 1 or n > LIMIT_MAX then
+    L.fail('ELATER_OPTION', 'limit ' .. L.quote(text) .. ' is not a whole number from 1 to ' ..
+           L.int(LIMIT_MAX))
+  end
+  return n
+end
+
+-- -> is_wanted(kind), at most so many of a kind
+local function read_options(args)
+  local seen, is_wanted, limit = {}, function() return true end, LIMIT
+  for i = 2, #args, 2 do
+    local name = string.lower(args[i])
+    if name ~= 'kind' and name ~= 'limit' then
+      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) .. ' (kind limit)')
+    elseif not args[i + 1] then
+      L.fail('ELATER_ARGS', 'option ' .. name .. ' has no value')
+    elseif seen[name] then
+      L.fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
+    elseif name == 'kind' then
+      is_wanted = read_kind(args[i + 1])
+    else
+      limit = read_limit(args[i + 1])
+    end
+    seen[name] = true
+  end
+  return is_wanted, limit
+end
+
+-- The least text that is behind all that begin with this one, which is not only bytes 255.
+local function behind(prefix)
+  local n = #prefix
+  while string.byte(prefix, n) == 255 do
+    n = n - 1
+  end
+  return string.sub(prefix, 1, n - 1) .. string.char(string.byte(prefix, n) + 1)
+end
+
+L.register('later_find', {'no-writes'}, function(R, args)
+  local prefix = args[1]
+  if not prefix or #prefix > PREFIX_MAX then
+    L.fail('ELATER_ARGS', 'give PREFIX [kind K] [limit N]; PREFIX has at most ' ..
+           L.int(PREFIX_MAX) .. ' bytes, and is empty for all names')
+  end
+  local is_wanted, limit = read_options(args)
+  local reply = {}
+  for _, kind in ipairs(KINDS) do
+    local from = kind .. ':' .. prefix
+    local members = is_wanted(kind) and
+                    redis.call('ZRANGE', R .. ':index', '[' .. from, '(' .. behind(from), 'BYLEX',
+                               'LIMIT', 0, limit) or {}
+    for _, member in ipairs(members) do
+      reply[#reply + 1], reply[#reply + 2] = kind, string.sub(member, #kind + 2)
+    end
+  end
+  return reply
+end)
