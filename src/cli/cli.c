@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/args/args.h"
+#include "cli/args/recents.h"
 #include "cli/args/time_options.h"
 #include "cli/help.h"
 #include "cli/show/json.h"
@@ -21,7 +22,8 @@ const struct cli_verb *const cli_verbs[] = {
     &cmd_stats, &cmd_workers,  &cmd_limits,     &cmd_throttle, &cmd_lock,      &cmd_sem,
     &cmd_once,  &cmd_gates,    &cmd_purge,      &cmd_export,   &cmd_import,    &cmd_tail,
     &cmd_batch, &cmd_schedule, &cmd_publish,    &cmd_topic,    &cmd_broadcast, &cmd_top,
-    &cmd_seen,  &cmd_health,   &cmd_fsck,       &cmd_setup,    &cmd_cli,       NULL,
+    &cmd_seen,  &cmd_find,     &cmd_health,     &cmd_fsck,     &cmd_setup,     &cmd_cli,
+    NULL,
 };
 
 const struct cli_verb *cli_verb(const char *name)
@@ -300,6 +302,7 @@ static int finish(struct cli *cli, int status)
     cli_disconnect(cli);
     for (size_t i = 0; i < CLI_OPTIONS_MAX; i++)
         free(cli->joined[i]);
+    free(cli->recent);
     if (out_finish(&err) == 0)
         return status;
     if (err.errnum == EPIPE)
@@ -317,7 +320,9 @@ int cli_main(int argc, char **argv)
     out_init();
     switch (args_parse(&cli, argc, argv, &err)) {
     case ARGS_RUN:
-        status = time_options_read(&cli, &err) < 0 ? -1 : cli.verb->run(&cli, &err);
+        status = time_options_read(&cli, &err) < 0 || recents_read(&cli, &err) < 0
+                     ? -1
+                     : cli.verb->run(&cli, &err);
         break;
     case ARGS_HELP:
         status = cli.verb != NULL ? help_verb(cli.verb) : help_all();

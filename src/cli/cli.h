@@ -56,6 +56,7 @@ struct cli {
     char *joined[CLI_OPTIONS_MAX];      /* owned: a value that was given several times, or NULL */
     char time_text[CLI_OPTIONS_MAX]
                   [CLI_TIME_MAX]; /* values that were rewritten: see args/time_options.h */
+    char *recent; /* owned: the ids that stand for operands, see args/recents.h; or NULL */
 };
 
 /* Run the command. Returns the exit status. */
@@ -116,6 +117,6 @@ extern const struct cli_verb cmd_add, cmd_show, cmd_explain, cmd_wait, cmd_ls, c
     cmd_retry, cmd_run_now, cmd_reschedule, cmd_pause, cmd_resume, cmd_quiet, cmd_stats,
     cmd_workers, cmd_health, cmd_fsck, cmd_setup, cmd_cli, cmd_limits, cmd_throttle, cmd_lock,
     cmd_sem, cmd_once, cmd_gates, cmd_purge, cmd_export, cmd_import, cmd_tail, cmd_batch,
-    cmd_schedule, cmd_publish, cmd_topic, cmd_broadcast, cmd_top, cmd_seen;
+    cmd_schedule, cmd_publish, cmd_topic, cmd_broadcast, cmd_top, cmd_seen, cmd_find;
 
 #endif

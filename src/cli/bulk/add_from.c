@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/args/recents.h"
 #include "cli/bulk/adds.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -20,6 +21,8 @@
 struct adding {
     const struct cli_call *front; /* queue and options */
     struct feed_line line[ADDS_CALL_LINES];
+    char id[RECENTS_MAX][RECENTS_ID]; /* of the jobs that were added last */
+    uint64_t nids;                    /* how many there were in all */
 };
 
 static const char *queue_of(const struct adds *a)
@@ -67,16 +70,33 @@ static void take(struct adds *a, struct feed_line line)
         send(a);
 }
 
+static void keep_id(struct adding *l, const char *id)
+{
+    text_copy(l->id[l->nids++ % RECENTS_MAX], RECENTS_ID, id);
+}
+
 static bool is_good(struct adds *a, const struct reply *r, int n)
 {
-    (void)a;
     if (reply_kind(r) != REPLY_ARRAY || reply_count(r) != (size_t)n)
         return false;
     for (size_t i = 0; i < (size_t)n; i++) {
         if (!reply_is(reply_at(reply_at(r, i), 1), "added"))
             return false;
     }
+    for (size_t i = n > RECENTS_MAX ? (size_t)(n - RECENTS_MAX) : 0; i < (size_t)n; i++)
+        keep_id(a->arg, reply_str(reply_at(reply_at(r, i), 0)));
     return true;
+}
+
+static void note_ids(const struct adding *l, struct cli *cli)
+{
+    uint64_t n = l->nids < RECENTS_MAX ? l->nids : RECENTS_MAX;
+    const char *ids[RECENTS_MAX];
+
+    for (uint64_t i = 0; i < n; i++)
+        ids[i] = l->id[(l->nids - n + i) % RECENTS_MAX];
+    if (!client_is_broken(cli->client))
+        recents_note(cli, ids, n);
 }
 
 static void too_long(struct adds *a, size_t size, struct err *err)
@@ -148,6 +168,7 @@ int add_from(struct cli *cli, const struct cli_call *front, const char *path, st
 
         adds_run(&a);
         added = a.tally.count[LINE_ADDED];
+        note_ids(&l, cli);
         status = adds_tell(&a);
         if (cli->json)
             json_print(adds_json(&a, queue_of(&a)));

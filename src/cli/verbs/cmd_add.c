@@ -10,6 +10,7 @@
 #include "cli/add_call.h"
 #include "cli/args/payload.h"
 #include "cli/args/queue_name.h"
+#include "cli/args/recents.h"
 #include "cli/args/thens.h"
 #include "cli/await.h"
 #include "cli/bulk/add_from.h"
@@ -72,6 +73,15 @@ static void show(struct cli *cli, const struct reply *r, bool is_own_token)
         out_printf(" (%s)", out_when(due_ms, cli_now_ms(cli), when));
     }
     out_printf("\n");
+}
+
+/* The job that has the unique key was added by somebody else. */
+static void note(struct cli *cli, const struct reply *r)
+{
+    const char *id = reply_str(reply_at(r, 0));
+
+    if (!reply_is(reply_at(r, 1), "dropped"))
+        recents_note(cli, &id, 1);
 }
 
 /* The job of this id has ended, as far as the caller may ask. */
@@ -208,6 +218,7 @@ static int run(struct cli *cli, struct err *err)
         return -1;
     if (!waits)
         show(cli, r, is_own_token);
+    note(cli, r);
     if (!warn_dropped(cli, r))
         queue_name_warn(cli, cli->argv[0]);
     if (waits)

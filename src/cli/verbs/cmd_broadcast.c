@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/add_call.h"
 #include "cli/args/payload.h"
+#include "cli/args/recents.h"
 #include "cli/await.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -124,6 +125,7 @@ static int run(struct cli *cli, struct err *err)
     if (reply_count(r) == 1 && !cli->json)
         (void)fprintf(stderr, "later: no worker serves queue %.64s now (`later workers`)\n",
                       cli->argv[0]);
+    recents_note_rows(cli, r, 1, 1);
     if (waits)
         status = wait_for_all(cli, r, timeout_ms, err);
     for (size_t i = 1; !waits && i < reply_count(r); i++) {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/add_call.h"
 #include "cli/args/payload.h"
+#include "cli/args/recents.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -96,6 +97,7 @@ static int run(struct cli *cli, struct err *err)
     if (r == NULL)
         return -1;
     n = show_all(cli, r, is_own_token);
+    recents_note_rows(cli, r, 1, 1);
     reply_free(r);
     if (n == 0 && !cli->json)
         (void)fprintf(stderr, "later: no queue has got a copy (`later topic ls` lists them)\n");

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/args/subcommands.h"
 #include "cli/args/thens.h"
+#include "cli/args/recents.h"
 #include "cli/args/whoami.h"
 #include "cli/bulk/import_crontab.h"
 #include "cli/schedules.h"
@@ -278,6 +279,7 @@ static int run_now(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"at", NULL};
     struct cli_call call = {.n = 0};
+    const char *id;
     struct reply *r;
     bool is_added;
 
@@ -289,6 +291,9 @@ static int run_now(struct cli *cli, struct err *err)
     if (r == NULL)
         return -1;
     is_added = reply_is(reply_at(r, 1), "added");
+    id = reply_str(reply_at(r, 0));
+    if (is_added)
+        recents_note(cli, &id, 1);
     if (cli->json) {
         json_t *line = json_object();
 

@@ -1,0 +1,144 @@
+#include "cli/args/recents.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cli/args/whoami.h"
+
+#define WHO 320 /* bytes, with the NUL */
+
+void recents_who(char *out, size_t cap)
+{
+    whoami(out, cap);
+    for (char *c = out; *c != '\0'; c++) {
+        if ((unsigned char)*c <= ' ' || *c == '\x7f')
+            *c = '_';
+    }
+}
+
+void recents_note(struct cli *cli, const char *const *ids, size_t n)
+{
+    struct err ignored = ERR_INIT;
+    char who[WHO];
+
+    recents_who(who, sizeof(who));
+    if (cli->client == NULL)
+        return;
+    /* A call has fewer arguments than a list has ids. */
+    for (size_t from = 0; from < n; from += CLI_CALL_MAX - 1) {
+        struct cli_call call = {.n = 0};
+
+        cli_call_puts(&call, who);
+        for (size_t i = from; i < n && call.n < CLI_CALL_MAX; i++)
+            cli_call_puts(&call, ids[i]);
+        reply_free(cli_fcall(cli, "later_v1_recent", &call, &ignored));
+        if (client_is_broken(cli->client))
+            return;
+    }
+}
+
+void recents_note_rows(struct cli *cli, const struct reply *r, size_t from, size_t column)
+{
+    const char *ids[RECENTS_MAX];
+    size_t n = 0, rows = reply_count(r);
+
+    if (rows > from + RECENTS_MAX)
+        from = rows - RECENTS_MAX;
+    for (size_t i = from; i < rows; i++)
+        ids[n++] = reply_str(reply_at(reply_at(r, i), column));
+    recents_note(cli, ids, n);
+}
+
+/* @ is 1, @N is N. 0, or -1 with code USAGE. */
+static int read_place(const char *operand, int64_t *ret, struct err *err)
+{
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+
+    *ret = 1;
+    if (operand[1] == '\0' || (operand[1] != '0' && strlen(operand) < 12 &&
+                               text_parse_int(operand + 1, 1, INT64_MAX, ret) == 0))
+        return 0;
+    text_escape(&safe, operand, strlen(operand));
+    text_cut(&safe, 48);
+    return err_set(err, ERR_USAGE,
+                   "'%s' names no job: @ is the one that you added last, @2 the one before, up to "
+                   "@%d; a unique key is QUEUE@KEY",
+                   buf_str(&safe), RECENTS_MAX);
+}
+
+static int refuse(int64_t place, size_t n, struct err *err)
+{
+    char who[WHO];
+
+    recents_who(who, sizeof(who));
+    if (place > RECENTS_MAX)
+        return err_set(err, ERR_INPUT, "@%lld: only the last %d jobs of a user are remembered",
+                       (long long)place, RECENTS_MAX);
+    if (n == 0)
+        return err_set(err, ERR_INPUT,
+                       "@: %.200s has added no job here with later in the last 30 days", who);
+    return err_set(err, ERR_INPUT,
+                   "@%lld: %.200s has added only %zu job%s here in the last 30 days",
+                   (long long)place, who, n, n == 1 ? "" : "s");
+}
+
+/* The list of this user; NULL with err. */
+static struct reply *ask(struct cli *cli, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    char who[WHO];
+
+    recents_who(who, sizeof(who));
+    cli_call_puts(&call, who);
+    return cli_fcall(cli, "later_v1_recents", &call, err);
+}
+
+/* The id at this place. 0 or -1. */
+static int find(const struct reply *list, int64_t place, char id[RECENTS_ID], struct err *err)
+{
+    size_t n = reply_count(list);
+    const struct reply *found;
+
+    if (place > RECENTS_MAX || (size_t)place > n)
+        return refuse(place, n, err);
+    found = reply_at(list, (size_t)place - 1);
+    if (reply_len(found) >= RECENTS_ID)
+        return err_set(err, ERR_DATA, "the list of your jobs has something that is no job id");
+    text_copy(id, RECENTS_ID, reply_str(found));
+    return 0;
+}
+
+static bool takes_ids(const struct cli_verb *verb)
+{
+    return strncmp(verb->synopsis, "ID", 2) == 0 && !isalpha((unsigned char)verb->synopsis[2]);
+}
+
+int recents_read(struct cli *cli, struct err *err)
+{
+    struct reply *list = NULL;
+    int rc = 0;
+
+    if (!takes_ids(cli->verb))
+        return 0;
+    for (int i = 0; rc == 0 && i < cli->argc; i++) {
+        int64_t place;
+        char *id;
+
+        if (cli->argv[i][0] != '@')
+            continue;
+        rc = read_place(cli->argv[i], &place, err);
+        if (rc == 0 && list == NULL && (list = ask(cli, err)) == NULL)
+            rc = -1;
+        if (cli->recent == NULL)
+            cli->recent = mem_new((size_t)cli->argc * RECENTS_ID);
+        id = cli->recent + (size_t)i * RECENTS_ID;
+        if (rc == 0 && (rc = find(list, place, id, err)) == 0)
+            cli->argv[i] = id;
+    }
+    reply_free(list);
+    return rc;
+}
