@@ -65,8 +65,64 @@ static bool has_part(const struct buf *words, const char *token)
     return words->len > 0 && is_or_has(words->data, token);
 }
 
-/* Several alternatives may have a token in one position: their words, or else the first one's name.
- */
+/* ---- operands and values that are names, which `later find` completes */
+
+/* What NAME is as an operand of a verb. */
+static const struct {
+    const char *verb, *kind;
+} named_by[] = {
+    {"batch", "batch"},   {"schedule", "schedule"}, {"lock", "lock"},   {"sem", "sem"},
+    {"throttle", "rate"}, {"gates", "gate"},        {"limits", "gate"},
+};
+
+static bool is_name(const char *token)
+{
+    return strcmp(token, "QUEUE") == 0 || strcmp(token, "ID") == 0 || strcmp(token, "TOPIC") == 0 ||
+           strcmp(token, "NAME") == 0;
+}
+
+/* The kind of `later find` that a part of an operand or value stands for, `any` for all; NULL: it
+ * is no name. option: NULL for an operand */
+static const char *kind_of(const char *verb, const char *option, const char *part, size_t n)
+{
+    static const char *const same[] = {"lock", "sem", "rate", "batch"};
+    static const struct {
+        const char *part, *kind;
+    } kinds[] = {{"QUEUE", "queue"}, {"ID", "job"}, {"TOPIC", "topic"}, {"PREFIX", "any"}};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (n == strlen(kinds[i].part) && strncmp(part, kinds[i].part, n) == 0)
+            return kinds[i].kind;
+    if (n != 4 || strncmp(part, "NAME", n) != 0)
+        return NULL;
+    for (size_t i = 0; option != NULL && i < sizeof(same) / sizeof(same[0]); i++)
+        if (strcmp(option, same[i]) == 0)
+            return same[i];
+    for (size_t i = 0; option == NULL && i < sizeof(named_by) / sizeof(named_by[0]); i++)
+        if (strcmp(verb, named_by[i].verb) == 0)
+            return named_by[i].kind;
+    return NULL;
+}
+
+/* Append `mark` and the kind of each part that is a name, with `between` between them; behind the
+ * last one a comma if there may be several in a value. */
+static void put_kinds(struct buf *out, const char *verb, const char *option, const char *arg,
+                      const char *mark, const char *between)
+{
+    size_t whole = strcspn(arg, ","), was = out->len;
+
+    for (const char *part = arg; part < arg + whole; part += strcspn(part, "|,") + 1) {
+        const char *kind = kind_of(verb, option, part, strcspn(part, "|,"));
+
+        if (kind != NULL)
+            buf_printf(out, "%s%s%s", out->len > was ? between : "", mark, kind);
+    }
+    if (out->len > was && arg_words_is_list(arg))
+        buf_puts(out, ",");
+}
+
+/* Several alternatives may have a token in one position: their words, or else the first one, and
+ * those that are names. */
 static void merge(struct operands *o, size_t pos, const char *token)
 {
     struct buf *at = &o->at[pos];
@@ -80,6 +136,8 @@ static void merge(struct operands *o, size_t pos, const char *token)
             buf_printf(at, "%s%s", at->len > 0 ? "|" : "", token);
     } else if (at->len == 0) {
         buf_puts(at, is_or_has(token, "FILE") ? "FILE" : token);
+    } else if (!o->is_words[pos] && is_name(token) && !has_part(at, token)) {
+        buf_printf(at, "|%s", token);
     }
 }
 
@@ -169,16 +227,18 @@ void bash_options(struct buf *out)
 static void bash_value(struct buf *out, const char *verb, char letter, const char *name,
                        const char *arg)
 {
+    CLEANUP_BUF struct buf kinds = BUF_INIT;
     CLEANUP_FREE char *words = NULL;
 
     if (arg == NULL)
         return;
+    put_kinds(&kinds, verb, name, arg, "@", "|");
     buf_printf(out, "    %s/--%s", verb, name);
     if (letter != '\0')
         buf_printf(out, " | %s/-%c", verb, letter);
     buf_puts(out, ") echo ");
     words = arg_words_named(arg) ? arg_words_copy(arg) : mem_strdup(arg);
-    put_quoted(out, is_or_has(arg, "FILE") ? "FILE" : words);
+    put_quoted(out, is_or_has(arg, "FILE") ? "FILE" : kinds.len > 0 ? buf_str(&kinds) : words);
     buf_puts(out, " ;;\n");
 }
 
@@ -194,6 +254,16 @@ void bash_values(struct buf *out)
         bash_value(out, "*", args_letter(o->name), o->name, o->arg);
 }
 
+/* "@queue" for a name, else what the synopsis says. */
+static void bash_operand(struct buf *out, const char *verb, struct buf *operand)
+{
+    size_t was = out->len;
+
+    put_kinds(out, verb, NULL, buf_str(operand), "@", "|");
+    if (out->len == was)
+        buf_puts(out, buf_str(operand));
+}
+
 void bash_operands(struct buf *out)
 {
     for (size_t i = 0; cli_verbs[i] != NULL; i++) {
@@ -201,8 +271,10 @@ void bash_operands(struct buf *out)
 
         read_operands(&o, cli_verbs[i]);
         buf_printf(out, "    %s) echo '", cli_verbs[i]->name);
-        for (size_t k = 0; k < o.n; k++)
-            buf_printf(out, "%s%s", k > 0 ? " " : "", buf_str(&o.at[k]));
+        for (size_t k = 0; k < o.n; k++) {
+            buf_puts(out, k > 0 ? " " : "");
+            bash_operand(out, cli_verbs[i]->name, &o.at[k]);
+        }
         buf_printf(out, "%s' ;;\n", o.is_many ? "..." : "");
         operands_done(&o);
     }
@@ -235,10 +307,13 @@ static void zsh_escape(struct buf *out, const char *text)
     }
 }
 
-/* How a value is completed: words, files, or only told what it is. */
-static void zsh_value(struct buf *spec, const char *arg)
+/* How a value is completed: words, files, names, or only told what it is. */
+static void zsh_value(struct buf *spec, const char *verb, const char *option, const char *arg)
 {
+    CLEANUP_BUF struct buf kinds = BUF_INIT;
+
     buf_puts(spec, ":");
+    put_kinds(&kinds, verb, option, arg, "", " ");
     if (arg_words_named(arg)) {
         CLEANUP_FREE char *words = arg_words_copy(arg);
 
@@ -248,11 +323,16 @@ static void zsh_value(struct buf *spec, const char *arg)
         return;
     }
     zsh_escape(spec, arg);
-    buf_puts(spec, is_or_has(arg, "FILE") ? ":_files" : ": ");
+    if (is_or_has(arg, "FILE"))
+        buf_puts(spec, ":_files");
+    else if (kinds.len > 0)
+        buf_printf(spec, ": _later_names %s", buf_str(&kinds));
+    else
+        buf_puts(spec, ": ");
 }
 
-static void zsh_option(struct buf *out, char letter, const char *name, const char *arg,
-                       const char *prose)
+static void zsh_option(struct buf *out, const char *verb, char letter, const char *name,
+                       const char *arg, const char *prose)
 {
     CLEANUP_BUF struct buf spec = BUF_INIT;
 
@@ -260,7 +340,7 @@ static void zsh_option(struct buf *out, char letter, const char *name, const cha
     zsh_escape(&spec, prose);
     buf_puts(&spec, "]");
     if (arg != NULL)
-        zsh_value(&spec, arg);
+        zsh_value(&spec, verb, name, arg);
     buf_puts(out, "        ");
     if (letter != '\0')
         buf_printf(out, "'(-%c --%s)'{-%c,--%s%s}", letter, name, letter, name,
@@ -271,10 +351,10 @@ static void zsh_option(struct buf *out, char letter, const char *name, const cha
     buf_puts(out, "\n");
 }
 
-static void zsh_options(struct buf *out, const struct cli_option *o)
+static void zsh_options(struct buf *out, const char *verb, const struct cli_option *o)
 {
     for (; o != NULL && o->name != NULL; o++)
-        zsh_option(out, args_letter(o->name), o->name, o->arg, o->prose);
+        zsh_option(out, verb, args_letter(o->name), o->name, o->arg, o->prose);
 }
 
 void zsh_verbs(struct buf *out)
@@ -292,11 +372,11 @@ void zsh_verbs(struct buf *out)
 
 void zsh_globals(struct buf *out)
 {
-    zsh_options(out, args_globals);
+    zsh_options(out, "", args_globals);
 }
 
 /* A position of an operand; the last one may be any number of times, or a whole command line. */
-static void zsh_operand(struct buf *out, const struct operands *o, size_t k)
+static void zsh_operand(struct buf *out, const char *verb, const struct operands *o, size_t k)
 {
     struct buf at = o->at[k];
     CLEANUP_BUF struct buf spec = BUF_INIT;
@@ -310,7 +390,7 @@ static void zsh_operand(struct buf *out, const struct operands *o, size_t k)
             buf_puts(&spec, "*");
         else
             buf_printf(&spec, "%zu", k + 1);
-        zsh_value(&spec, name);
+        zsh_value(&spec, verb, NULL, name);
     }
     buf_puts(out, "        ");
     put_quoted(out, buf_str(&spec));
@@ -324,9 +404,9 @@ void zsh_arguments(struct buf *out)
 
         read_operands(&o, cli_verbs[i]);
         buf_printf(out, "    %s) arguments=(\n", cli_verbs[i]->name);
-        zsh_options(out, cli_verbs[i]->options);
+        zsh_options(out, cli_verbs[i]->name, cli_verbs[i]->options);
         for (size_t k = 0; k < o.n; k++)
-            zsh_operand(out, &o, k);
+            zsh_operand(out, cli_verbs[i]->name, &o, k);
         buf_puts(out, "        ) ;;\n");
         operands_done(&o);
     }
@@ -335,5 +415,5 @@ void zsh_arguments(struct buf *out)
 void zsh_daemon_options(struct buf *out)
 {
     for (const struct daemon_option *o = daemon_options; o->name != NULL; o++)
-        zsh_option(out, o->letter, o->name, o->arg, o->prose);
+        zsh_option(out, "", o->letter, o->name, o->arg, o->prose);
 }

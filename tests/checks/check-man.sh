@@ -16,7 +16,8 @@ HOME=/nonexistent
 export LATER_REDIS_URL HOME
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+redis=
+trap '[ -z "$redis" ] || kill "$redis"; rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 failed=$work/failed
 
@@ -182,6 +183,33 @@ awk '/^\.S[hs]/ { inside = $0 == ".Ss Environment" } inside' "$man/later-handler
     grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/page"
 same 'variables' "$work/variables" 'doc/handlers.md' "$work/page" 'later-handlers(7)'
 
+# ---- a server with names for the completions
+
+# with_names COMMAND...: run it where `later` finds them
+with_names() {
+    env LATER_REDIS_URL="unix:$work/redis.sock" PATH="$build:$PATH" "$@"
+}
+
+if has redis-server "no names are completed"; then
+    redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >/dev/null &
+    redis=$!
+    tries=0
+    until with_names later setup >/dev/null 2>&1 || [ "$tries" -ge 100 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    {
+        job=$(with_names later add mailing-list x --in 1h 2>/dev/null)
+        with_names later add --namespace other some-queue x
+        with_names later limits set smtp:eu semaphore 5
+        with_names later limits set "it's\$(touch\${IFS}$work/evil)" semaphore 5
+        with_names later limits set gateway rate 5/1m
+        with_names later schedule add nightly every 1h --queue mailing-list x
+        with_names later batch add import:7 --then report x
+        with_names later topic subscribe 'order.*' mailing-list
+    } >"$work/out" 2>&1 || complain "no names: $(cat "$work/out")"
+fi
+
 # ---- bash: load the completion and ask it
 
 if has bash "its completion is not asked"; then
@@ -245,6 +273,56 @@ END
     offers "$work/a-file" laterd --config "$work/a-f."
     offers "$work/a-file" laterd -c "$work/a-f."
     offers '--check-config' laterd --ch.
+fi
+
+# ---- bash on a terminal: names
+
+# What is typed, and behind | what is completed.
+cat >"$work/names" <<END
+later ls mail|ing-list
+later add mail|ing-list
+later --namespace other ls so|me-queue
+later --namespace=other ls so|me-queue
+later --redis unix:$work/redis.sock --namespace other ls so|me-queue
+later ls --redis=unix:$work/redis.sock mail|ing-list
+later batch show imp|ort:7
+later batch show import:|7
+later add x --batch imp|ort:7
+later add x --then first,mai|ling-list
+later add x --sem=smtp:|eu
+later limits delete smtp|:eu
+later throttle ga|teway
+later schedule pause ni|ghtly
+later find ni|ghtly
+later show j|${job#j}
+later cancel $job j|${job#j}
+END
+sed 's/|.*//' "$work/names" >"$work/typed"
+if [ -n "$redis" ] && has bash "names are not completed" && has zsh "bash is not asked on a terminal"; then
+    cat >"$work/bash.zsh" <<'END'
+# Types each line of the file $2 in a bash with the completion $1, with a tab at its end. There,
+# `later` writes its words to $3.
+zmodload zsh/zpty
+zpty ask bash --norc -i
+zpty -w ask "PS1=; bind 'set bell-style none'; . ${(q)1}; later() { echo later \"\$@\" >>${(q)3}; }"
+while IFS= read -r line; do
+    zpty -w -n ask "$line"$'\t\n'
+done <$2
+zpty -w ask exit
+zpty -r -m ask out '*no such text*'
+END
+    with_names env TERM=xterm timeout 60 zsh -f "$work/bash.zsh" "$bash_dir/later" "$work/typed" \
+        "$work/completed" </dev/null >/dev/null 2>&1 || :
+    sed 's/|//' "$work/names" >"$work/filled"
+    sed 's/ $//' "$work/completed" 2>/dev/null | diff - "$work/filled" >"$work/out" ||
+        complain "bash completes otherwise: $(cat "$work/out")"
+    # Names that a shell would carry out are quoted.
+    echo 'later sem it' >"$work/typed"
+    : >"$work/completed"
+    with_names env TERM=xterm timeout 60 zsh -f "$work/bash.zsh" "$bash_dir/later" "$work/typed" \
+        "$work/completed" </dev/null >/dev/null 2>&1 || :
+    grep -qF "it's\$(touch" "$work/completed" || complain "bash quotes otherwise: $(cat "$work/completed")"
+    [ ! -e "$work/evil" ] || complain "bash has carried out a name"
 fi
 
 # ---- zsh: evaluate the specifications alone; then complete in a shell on a terminal
@@ -315,6 +393,8 @@ later --json --namespace x run-|now
 later help expl|ain
 later ls mail --state r|unning
 later ls --state=pa|rked
+later ls --json mail --state r|unning
+later --json ls --namespace=x --state r|unning
 later limits s|et
 later limits set x sem|aphore
 later add mail x --unique-mode mo|ve
@@ -324,9 +404,11 @@ laterd --ch|eck-config
 laterd --config a-fi|le
 later add mail --from a-fi|le
 END
+    [ -z "$redis" ] || cat "$work/names" >>"$work/wanted"
+    rm -f "$work/completed"
     sed 's/|.*//' "$work/wanted" >"$work/typed"
     (mkdir "$work/terminal" && cd "$work/terminal" && : >a-file && : >a-program && chmod 755 a-program &&
-        PATH=$PWD:$PATH TERM=xterm timeout 60 zsh -f "$work/terminal.zsh" \
+        with_names env PATH="$PWD:$build:$PATH" TERM=xterm timeout 60 zsh -f "$work/terminal.zsh" \
             "$zsh_dir" "$work/typed" "$work/completed") </dev/null >/dev/null 2>&1 || :
     sed 's/|//' "$work/wanted" >"$work/filled"
     sed 's/ $//' "$work/completed" 2>/dev/null | diff - "$work/filled" >"$work/out" ||
