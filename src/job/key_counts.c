@@ -9,8 +9,11 @@
 struct key_count {
     char *key;
     struct mono first;
-    uint64_t failed, run_us, late_us;
+    uint64_t of[3]; /* failed attempts, run time and lateness in us */
+    bool is_told;
 };
+
+enum { FAILED, RUN_US, LATE_US };
 
 struct key_counts {
     void *tree; /* of tsearch, by key */
@@ -75,20 +78,40 @@ void key_counts_add(struct key_counts *c, const char *key, bool has_failed, int6
 
     if (k == NULL)
         return;
-    k->failed += has_failed;
-    k->run_us += run_us > 0 ? (uint64_t)run_us : 0;
-    k->late_us += late_us > 0 ? (uint64_t)late_us : 0;
+    k->of[FAILED] += has_failed;
+    k->of[RUN_US] += run_us > 0 ? (uint64_t)run_us : 0;
+    k->of[LATE_US] += late_us > 0 ? (uint64_t)late_us : 0;
+}
+
+/* The highest first; of equal ones the earlier. */
+static int compare(const void *a, const void *b, void *which)
+{
+    const struct key_count *x = *(struct key_count *const *)a, *y = *(struct key_count *const *)b;
+    int i = *(const int *)which;
+
+    if (x->of[i] != y->of[i])
+        return x->of[i] > y->of[i] ? -1 : 1;
+    return x->first.us < y->first.us ? -1 : x->first.us > y->first.us;
+}
+
+static void tell(struct key_count *k, struct mono now, struct buf *out)
+{
+    if (k->is_told)
+        return;
+    k->is_told = true;
+    buf_printf(out, "%lld %llu %llu %llu %s\n", (long long)(mono_until_us(k->first, now) / 1000000),
+               (unsigned long long)k->of[FAILED], (unsigned long long)(k->of[RUN_US] / 1000),
+               (unsigned long long)(k->of[LATE_US] / 1000), k->key);
 }
 
 void key_counts_take(struct key_counts *c, struct mono now, struct buf *out)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        const struct key_count *k = c->at[i];
-
-        buf_printf(out, "%lld %llu %llu %llu %s\n",
-                   (long long)(mono_until_us(k->first, now) / 1000000),
-                   (unsigned long long)k->failed, (unsigned long long)(k->run_us / 1000),
-                   (unsigned long long)(k->late_us / 1000), k->key);
+    for (int which = FAILED; which <= LATE_US; which++) {
+        if (c->n > KEY_COUNTS_TOLD)
+            qsort_r(c->at, c->n, sizeof(c->at[0]), compare, &which);
+        for (size_t i = 0; i < c->n && i < KEY_COUNTS_TOLD; i++)
+            if (c->at[i]->of[which] > 0)
+                tell(c->at[i], now, out);
     }
     forget(c);
 }

@@ -243,7 +243,8 @@ static void test_rest(void **state)
     (void)state;
     for (int i = 0; i < 300; i++)
         (void)add("q%03d x", i);
-    tidy(w, "");
+    for (int i = 0; i < 3; i++) /* a call writes 256 rows */
+        tidy(w, "");
     (void)add("q299 key k x");
     (void)add("q000 x");
     (void)claim(w, "q299", 2);

@@ -33,13 +33,13 @@ end
 -- Add a day to the sums, name -> {units, first (s), is_marked}.
 local function add_day(sums, rows, day)
   for i = 1, #rows, 2 do
-    local r = L.read_rank(rows[i + 1])
-    local sum = r and (sums[rows[i]] or {units = 0, first = math.huge})
-    if r then
+    local units, second, is_marked = L.read_rank(rows[i + 1])
+    if units then
+      local sum = sums[rows[i]] or {units = 0, first = math.huge}
       sums[rows[i]] = sum
-      sum.units = sum.units + r.units
-      sum.first = math.min(sum.first, day * DAY_S + r.second)
-      sum.is_marked = sum.is_marked or r.is_marked
+      sum.units = sum.units + units
+      sum.first = math.min(sum.first, day * DAY_S + second)
+      sum.is_marked = sum.is_marked or is_marked
     end
   end
 end

@@ -17,88 +17,111 @@ local UNITS_MAX = 1073741823
 local LATEST_S = 131071
 local MOST = 512
 local DAY_MS = 86400000
-local KEYS_MAX = 2048       -- of one tidy
+local KEYS_MAX = 1024       -- of one tidy
 
 L.BOARDS_BY = {failed = true, busy = true, late = true}
 L.BOARDS_OF = {queues = true, keys = true}
 
--- A score -> {units, second, is_marked}; nil for one that cannot be ours.
-function L.read_rank(score)
-  local n = tonumber(score)
-  if not n or n < UNIT or n >= 9007199254740992 or n % 1 ~= 0 then
-    return nil
-  end
-  local rest = n % UNIT
+-- A score as text -> the number; nil for one that cannot be ours.
+local function read_score(text)
+  local score = tonumber(text)
+  return score and score >= UNIT and score < 9007199254740992 and score % 1 == 0 and score or nil
+end
+
+-- -> units, second, whether it is marked
+local function parts_of(score)
+  local rest = score % UNIT
   local is_marked = rest >= MARK
-  rest = is_marked and rest - MARK or rest
-  return {units = (n - n % UNIT) / UNIT, second = math.max(LATEST_S - rest, 0),
-          is_marked = is_marked}
+  return (score - rest) / UNIT, math.max(LATEST_S - rest + (is_marked and MARK or 0), 0), is_marked
 end
 
-local function score_of(r)
-  return math.min(r.units, UNITS_MAX) * UNIT + LATEST_S - r.second + (r.is_marked and MARK or 0)
+-- A score as text -> units, second, whether it is marked; nil for one that cannot be ours.
+function L.read_rank(text)
+  local score = read_score(text)
+  if score then
+    return parts_of(score)
+  end
+  return nil
 end
 
--- -> rows: name -> {units, second, is_marked}; how many there are; names whose score is not ours
+local function score_of(units, second, is_marked)
+  return math.min(units, UNITS_MAX) * UNIT + LATEST_S - second + (is_marked and MARK or 0)
+end
+
+-- -> scores: name -> score; how many there are; the lowest; names whose score is not ours
 local function read_board(key)
-  local rows, n, foreign = {}, 0, {}
+  local scores, n, lowest, foreign = {}, 0, 0, {}
   local all = redis.call('ZRANGE', key, 0, 4 * MOST - 1, 'REV', 'WITHSCORES')
   for i = 1, #all, 2 do
-    local r = L.read_rank(all[i + 1])
-    if r then
-      rows[all[i]], n = r, n + 1
+    local score = read_score(all[i + 1])
+    if score then
+      scores[all[i]], n, lowest = score, n + 1, score
     else
       foreign[#foreign + 1] = all[i]
     end
   end
-  return rows, n, foreign
+  return scores, n, lowest, foreign
 end
 
--- Add what comes to the rows of a board. coming: name -> {units, second}; n: how many rows it has
-local function merge(rows, n, coming)
-  local is_full, least = n >= MOST, math.huge
-  for _, r in pairs(rows) do
-    least = math.min(least, r.units)
-  end
+-- The scores of the names that come, in `scores` and alone. coming: name -> {units, second}; n: how
+-- many names are on the board. -> the new scores, how many names there are then
+local function merge(scores, n, lowest, coming)
+  local changed, is_full, least = {}, n >= MOST, parts_of(lowest)
   for name, c in pairs(coming) do
-    local r = rows[name]
-    if r then
-      r.units, r.second, r.is_changed = r.units + c.units, math.min(r.second, c.second), true
+    local units, second, is_marked = is_full and least or 0, c.second, is_full
+    if scores[name] then
+      units, second, is_marked = parts_of(scores[name])
     else
-      rows[name] = {units = c.units + (is_full and least or 0), second = c.second,
-                    is_marked = is_full, is_changed = true}
+      n = n + 1
     end
+    changed[name] = score_of(units + c.units, math.min(second, c.second), is_marked)
+    scores[name] = changed[name]
   end
+  return changed, n
 end
 
--- Write the MOST highest rows. All others leave the board.
-local function write_board(key, rows, foreign, until_ms)
-  local list, add, out = {}, {}, foreign
-  for name, r in pairs(rows) do
-    list[#list + 1] = {name, score_of(r), r.is_changed}
+-- -> the lowest of the MOST highest scores; how many names with this score are too many
+local function lowest_kept(scores, n)
+  if n <= MOST then
+    return 0, 0
   end
-  table.sort(list, function(a, b)
-    return a[2] > b[2] or a[2] == b[2] and L.is_before(a[1], b[1])
-  end)
-  for i, row in ipairs(list) do
-    if i > MOST then
-      out[#out + 1] = row[1]
-    elseif row[3] then
-      add[#add + 1], add[#add + 2] = L.int(row[2]), row[1]
+  local all, below = {}, n - MOST
+  for _, score in pairs(scores) do
+    all[#all + 1] = score
+  end
+  table.sort(all)
+  local lowest = all[below + 1]
+  while below > 0 and all[below] == lowest do
+    below = below - 1
+  end
+  return lowest, n - MOST - below
+end
+
+-- Write the scores that have changed. What is below the MOST highest of n leaves the board.
+local function write_board(key, scores, n, changed, out, until_ms)
+  local add, lowest, equal = {}, lowest_kept(scores, n)
+  for name, score in pairs(scores) do
+    if score < lowest or score == lowest and equal > 0 then
+      out[#out + 1] = name
+      equal = equal - (score == lowest and 1 or 0)
+    elseif changed[name] then
+      add[#add + 1], add[#add + 2] = L.int(score), name
     end
   end
   if out[1] then
     redis.call('ZREM', key, unpack(out))
   end
-  redis.call('ZADD', key, unpack(add))
-  redis.call('PEXPIREAT', key, L.int(until_ms))
+  if add[1] then
+    redis.call('ZADD', key, unpack(add))
+    redis.call('PEXPIREAT', key, L.int(until_ms))
+  end
 end
 
 local function rank(key, coming, day)
   if next(coming) then
-    local rows, n, foreign = read_board(key)
-    merge(rows, n, coming)
-    write_board(key, rows, foreign, DAY_MS * (day + 9))
+    local scores, n, lowest, foreign = read_board(key)
+    local changed, many = merge(scores, n, lowest, coming)
+    write_board(key, scores, many, changed, foreign, DAY_MS * (day + 9))
   end
 end
 

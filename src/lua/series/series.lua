@@ -23,6 +23,7 @@ local DAY_MS = 24 * HOUR_MS
 local FULL_HOURS, KEPT_HOURS = 24, 360 -- a queue leaves R:series after so long a silence
 local KEYS_MAX = 2000       -- keys of jobs in memory
 local ROWS_MAX = 10000      -- rows in memory, of one root
+local ROWS_AT_ONCE = 256    -- rows that one call writes
 local MINUTES_MAX = 60
 local ROOTS_MAX = 100
 local CHUNK = 1000
@@ -31,8 +32,8 @@ local CHUNK = 1000
 L.SERIES_COLUMN = {added = 1, done = 2, failed = 3, dead = 4, cancelled = 5}
 L.FAILED, L.BUSY, L.LATE_US = 3, 6, 37
 
--- root -> {minutes, n (of all rows), keys: queue -> list, nkeys, of and n_of: as listed() returns
--- them}. minutes: {minute, rows}*, the newest last; rows: queue -> {[column] = number, first_ms}.
+-- root -> {minutes, keys: queue -> list, nkeys, of and n_of: as listed() returns them}. minutes:
+-- {minute, rows}*, the newest last; rows: queue -> {[column] = number, first_ms}.
 local pending, n_roots = {}, 0
 
 -- The row that was counted in last, and what it is of: most calls count in it again.
@@ -44,19 +45,26 @@ local function pending_of(R)
     if n_roots == ROOTS_MAX then
       pending, n_roots = {}, 0
     end
-    p = {minutes = {}, n = 0, keys = {}, nkeys = 0, n_of = 0}
+    p = {minutes = {}, keys = {}, nkeys = 0, n_of = 0}
     pending[R], n_roots = p, n_roots + 1
   end
   return p
 end
 
+local function rows_in(p)
+  local n = 0
+  for _, m in ipairs(p.minutes) do
+    for _ in pairs(m.rows) do
+      n = n + 1
+    end
+  end
+  return n
+end
+
 -- Begin the rows of this minute. While no worker runs nothing is written: the oldest minute goes.
 local function new_minute(p)
-  if #p.minutes == MINUTES_MAX or p.n >= ROWS_MAX then
-    local oldest = table.remove(p.minutes, 1)
-    for _ in pairs(oldest and oldest.rows or {}) do
-      p.n = p.n - 1
-    end
+  if #p.minutes == MINUTES_MAX or rows_in(p) >= ROWS_MAX then
+    table.remove(p.minutes, 1)
   end
   local m = {minute = L.minute, rows = {}}
   p.minutes[#p.minutes + 1] = m
@@ -73,7 +81,7 @@ local function find_row(R, queue)
   recent, recent_root, recent_queue, recent_minute = m.rows[queue], R, queue, m.minute
   if not recent then
     recent = {first_ms = L.last_ms()}
-    m.rows[queue], p.n = recent, p.n + 1
+    m.rows[queue] = recent
   end
 end
 
@@ -174,37 +182,33 @@ local function listed(R, hour)
   return of, n
 end
 
-local function add_to(sum, row)
-  for c = 1, OF_TOTAL do
-    sum[c] = row[c] and (sum[c] or 0) + row[c] or sum[c]
-  end
-  sum.first_ms = math.min(sum.first_ms or row.first_ms, row.first_ms)
-  return sum
-end
-
--- -> {queue, row}*, where all queues without rows of their own are one
-local function placed(p, rows)
-  local names, out, rest = {}, {}, nil
-  for queue in pairs(rows) do
-    names[#names + 1] = queue
-  end
-  table.sort(names)
-  for _, queue in ipairs(names) do
-    if p.of[queue] or p.n_of < QUEUES then
-      p.n_of, p.of[queue] = p.n_of + (p.of[queue] and 0 or 1), p.of[queue] or 0
-      out[#out + 1] = {queue, rows[queue]}
-    else
-      rest = add_to(rest or {}, rows[queue])
+-- Take rows out of those of a minute: at most `most` that are of a queue of its own, and all others
+-- as one. -> {queue, row}*
+local function take(p, rows, most)
+  local out, new, rest = {}, {}, nil
+  for queue, row in pairs(rows) do
+    if p.of[queue] and #out < most then
+      out[#out + 1], rows[queue] = {queue, row}, nil
+    elseif not p.of[queue] and p.n_of < QUEUES then
+      new[#new + 1] = queue
+    elseif not p.of[queue] then
+      rest, rows[queue] = rest or {first_ms = row.first_ms}, nil
+      for column, n in pairs(row) do
+        rest[column] = column ~= 'first_ms' and (rest[column] or 0) + n or math.min(rest[column], n)
+      end
     end
+  end
+  table.sort(new)
+  for i = 1, math.min(#new, QUEUES - p.n_of, most - #out) do
+    p.of[new[i]], p.n_of = 0, p.n_of + 1
+    out[#out + 1], rows[new[i]] = {new[i], rows[new[i]]}, nil
   end
   out[#out + 1] = rest and {REST, rest}
   return out
 end
 
-local function write_minute(R, p, minute, rows)
+local function write_rows(R, p, minute, all)
   local hour, hours = (minute - minute % 60) / 60, {}
-  p.of, p.n_of = listed(R, hour)
-  local all = placed(p, rows)
   for _, one in ipairs(all) do
     write_row(R, one[1], minute, one[2])
     if p.of[one[1]] ~= hour then
@@ -217,14 +221,26 @@ local function write_minute(R, p, minute, rows)
   L.rank_queues(R, minute, all)
 end
 
--- Write what was counted. A key of a foreign type, a Redis without memory or a missing right loses
--- it: that must not harm the call.
+-- -> how many rows were written
+local function write_minute(R, p, m, most)
+  p.of, p.n_of = listed(R, (m.minute - m.minute % 60) / 60)
+  local all = take(p, m.rows, most)
+  write_rows(R, p, m.minute, all)
+  return #all
+end
+
+-- Write what was counted, ROWS_AT_ONCE rows or so; the next tidy writes more. A key of a foreign
+-- type, a Redis without memory or a missing right loses it: that must not harm the call.
 function L.write_series(R)
-  local p = pending_of(R)
-  local minutes = p.minutes
-  p.minutes, p.n, recent_queue = {}, 0, nil
-  for _, m in ipairs(minutes) do
-    pcall(write_minute, R, p, m.minute, m.rows)
+  local p, left = pending_of(R), ROWS_AT_ONCE
+  recent_queue = nil
+  while p.minutes[1] and left > 0 do
+    local m = p.minutes[1]
+    local ok, n = pcall(write_minute, R, p, m, left)
+    left = left - (ok and n or ROWS_AT_ONCE)
+    if not ok or not next(m.rows) then
+      table.remove(p.minutes, 1)
+    end
   end
   write_keys(R, p)
 end
