@@ -178,7 +178,7 @@ static void test_counts_stop_at_the_top(void **state)
 }
 
 /* A key of a foreign type loses what was counted, and nothing else. */
-static void test_foreign_keys(void **state)
+static void test_foreign_series(void **state)
 {
     static const char *const names[] = {
         "m:mail:", "h:mail:", "keys:mail:", "top:failed:queues:", "total:mail", "series"};
@@ -271,7 +271,7 @@ static void test_rest(void **state)
 }
 
 /* Without a worker an hour of counts stays in memory. */
-static void test_full_redis(void **state)
+static void test_series_of_a_full_redis(void **state)
 {
     const char *w = fresh_worker(), *id = add("mail key k x");
 
@@ -453,11 +453,11 @@ int main(void)
         FX_TEST(test_attempts_of_the_dead_worker),
         FX_TEST(test_told_by_a_worker),
         FX_TEST(test_counts_stop_at_the_top),
-        FX_TEST(test_foreign_keys),
+        FX_TEST(test_foreign_series),
         FX_TEST(test_enlarged_string),
         FX_TEST(test_bad_questions),
         FX_TEST(test_rest),
-        FX_TEST(test_full_redis),
+        FX_TEST(test_series_of_a_full_redis),
         FX_TEST(test_distinct_keys),
         FX_TEST(test_keys_of_retries),
         FX_TEST(test_top_keys),
