@@ -58,7 +58,8 @@ static void name_of_gate(struct world *w, char out[NAME])
 
 static void name_of_queue(struct world *w, char out[NAME])
 {
-    static const char *const sets[] = {"solo", "dead", "done", "due", "parked", "granted", "aside"};
+    static const char *const sets[] = {"solo",   "dead",    "done",  "due",
+                                       "parked", "granted", "aside", "total"};
     const char *queue = PICK(&w->dice, names_queue);
 
     if (dice_percent(&w->dice, 30))
@@ -70,11 +71,11 @@ static void name_of_queue(struct world *w, char out[NAME])
 static void any_name(struct world *w, char out[NAME])
 {
     static const char *const single[] = {
-        "jobs",    "prio",       "heads",      "names",      "running",  "tries",
-        "errors",  "failures",   "results",    "cancel",     "progress", "paused",
-        "config",  "clock",      "workers",    "await",      "limits",   "queues",
-        "holds",   "parked",     "timers",     "stats",      "notes",    "unserved",
-        "batches", "batch:open", "members:b1", "members:b2", "index",    "index:state"};
+        "jobs",     "prio",        "heads",    "names",    "running",    "tries",      "errors",
+        "failures", "results",     "cancel",   "progress", "paused",     "config",     "clock",
+        "workers",  "await",       "limits",   "queues",   "holds",      "parked",     "timers",
+        "stats",    "notes",       "unserved", "batches",  "batch:open", "members:b1", "members:b2",
+        "index",    "index:state", "series",   "seen"};
 
     switch (dice_below(&w->dice, 3)) {
     case 0:

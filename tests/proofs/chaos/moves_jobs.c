@@ -365,6 +365,12 @@ void move_read(struct world *w)
         (void)put_job(w, WAITS | RUNS);
     } else if (dice_percent(&w->dice, 50)) {
         world_begin(w, "later_stats");
+    } else if (dice_percent(&w->dice, 30)) {
+        world_begin(w, "later_v1_series");
+    } else if (dice_percent(&w->dice, 30)) {
+        world_begin(w, "later_top");
+        call_text(&w->call, "failed");
+        call_text(&w->call, "queues");
     } else {
         world_begin(w, "later_v1_gates");
         call_printf(&w->call, "lock:%s", PICK(&w->dice, names_lock));
