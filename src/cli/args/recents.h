@@ -1,6 +1,6 @@
 /*
  * The jobs that this user added last with `later`, and their short names: @ is the last one, @2 the
- * one before, up to @100. Redis keeps a list for each USER@HOST, for 30 days. A QUEUE@KEY is no
+ * one before, up to @100. Redis keeps a list for each UID@HOST, for 30 days. A QUEUE@KEY is no
  * such name: it does not begin with @.
  */
 #ifndef LATER_CLI_ARGS_RECENTS_H
