@@ -129,6 +129,25 @@ struct reply *cli_fcall(struct cli *cli, const char *function, const struct cli_
     return r;
 }
 
+struct reply *cli_ask(struct cli *cli, const char *function, const struct cli_call *call,
+                      struct err *err)
+{
+    struct reply *r;
+
+    if (cli_connect(cli, err) < 0 || client_fcall_send(cli->client, cli->target.ns, function,
+                                                       call->n, call->argv, call->lens, err) < 0)
+        return NULL;
+    r = client_answer(cli->client, err);
+    if (r == NULL)
+        name_refused(cli, function, err);
+    return r;
+}
+
+bool cli_lacks_function(const struct err *err)
+{
+    return strstr(err->text, "Function not found") != NULL;
+}
+
 struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *err)
 {
     CLEANUP_BUF struct buf name = BUF_INIT;

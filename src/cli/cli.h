@@ -93,6 +93,12 @@ void cli_call_options(struct cli_call *call, const struct cli *cli, const char *
 struct reply *cli_fcall(struct cli *cli, const char *function, const struct cli_call *call,
                         struct err *err);
 
+/* The same, but a function that the server does not have is an error: no library is loaded. */
+struct reply *cli_ask(struct cli *cli, const char *function, const struct cli_call *call,
+                      struct err *err);
+/* Is err that error? */
+bool cli_lacks_function(const struct err *err);
+
 /* A second connection, subscribed to R:<channel>. The caller closes it. NULL with err. */
 struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *err);
 

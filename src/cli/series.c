@@ -36,9 +36,14 @@ static struct reply *ask(struct cli *cli, const char *queue, const char *kind, i
 
 int series_totals_read(struct series_totals *t, struct cli *cli, struct err *err)
 {
-    struct reply *names = series_names(cli, err);
+    struct cli_call none = {.n = 0};
+    struct reply *names = cli_ask(cli, "later_v1_series", &none, err);
 
     *t = (struct series_totals){.n = 0};
+    if (names == NULL && cli_lacks_function(err)) {
+        *err = (struct err)ERR_INIT;
+        return 0;
+    }
     if (names == NULL)
         return -1;
     t->of = mem_new((reply_count(names) + 1) * sizeof(*t->of));

@@ -23,7 +23,8 @@ struct series_totals {
     size_t n;
 };
 
-/* Read those of all queues, a call each. 0, or -1 with err. Call series_totals_done in any case. */
+/* Read those of all queues, a call each; none with a library before number 26, which counts none.
+ * 0, or -1 with err. Call series_totals_done in any case. */
 int series_totals_read(struct series_totals *t, struct cli *cli, struct err *err);
 void series_totals_done(struct series_totals *t);
 

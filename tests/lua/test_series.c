@@ -198,8 +198,7 @@ static void test_foreign_series(void **state)
         assert_string_equal(redis("PTTL R:%s", key), "-1");
         if (i == 0) {
             assert_int_equal(sum("mail", "h", SERIES_ADDED), 1);
-            assert_starts(fcall("later_v1_series mail m %lld 1", (long long)hour()),
-                          "!ELATER_TYPE");
+            assert_int_equal(sum("mail", "m", SERIES_ADDED), 0);
         }
     }
 }
@@ -241,10 +240,13 @@ static void test_rest(void **state)
     const char *w = fresh_worker();
 
     (void)state;
-    for (int i = 0; i < 300; i++)
+    for (int i = 0; i < 256; i++)
         (void)add("q%03d x", i);
-    for (int i = 0; i < 3; i++) /* a call writes 256 rows */
+    for (int i = 0; i < 3; i++) /* a call writes 100 rows or so */
         tidy(w, "");
+    for (int i = 256; i < 300; i++)
+        (void)add("q%03d x", i);
+    tidy(w, "");
     (void)add("q299 key k x");
     (void)add("q000 x");
     (void)claim(w, "q299", 2);

@@ -31,7 +31,7 @@ struct history {
 struct queue_history {
     const char *queue;
     bucket_row *buckets, sum;
-    int64_t keys; /* different ones */
+    int64_t keys; /* different ones; -1: that is not known */
 };
 
 /* ---- which time */
@@ -58,7 +58,9 @@ static int check_lengths(int64_t since_ms, int64_t by_ms, int64_t unit_ms, struc
         return err_set(err, ERR_USAGE,
                        "minutes are kept for 6 hours only: give --since 6h or less, or whole "
                        "hours as --by");
-    if ((since_ms + by_ms - 1) / by_ms > BUCKETS_MAX)
+    if (by_ms > since_ms && by_ms > unit_ms)
+        return err_set(err, ERR_USAGE, "--by is longer than --since");
+    if (since_ms / by_ms >= BUCKETS_MAX)
         return err_set(err, ERR_USAGE, "that is more than %d rows: give a longer --by",
                        BUCKETS_MAX);
     return 0;
@@ -67,7 +69,7 @@ static int check_lengths(int64_t since_ms, int64_t by_ms, int64_t unit_ms, struc
 /* 0, or -1 with err. */
 static int read_options(struct history *h, struct cli *cli, struct err *err)
 {
-    int64_t since_ms = HOUR_MS, by_ms = 0, bucket, last;
+    int64_t since_ms = HOUR_MS, by_ms = 0, bucket, first;
 
     if (cli_duration(cli, "since", &since_ms, err) < 0 || cli_duration(cli, "by", &by_ms, err) < 0)
         return -1;
@@ -81,10 +83,10 @@ static int read_options(struct history *h, struct cli *cli, struct err *err)
     if (h->now_ms == 0)
         return err_set(err, ERR_DENIED, "cannot ask Redis for its time: this user needs TIME");
     bucket = by_ms / h->unit_ms;
-    last = h->now_ms / h->unit_ms;
+    first = (h->now_ms - since_ms) / h->unit_ms;
     h->span.bucket = bucket;
-    h->span.nbuckets = (size_t)((since_ms + by_ms - 1) / by_ms);
-    h->span.from = last - last % bucket - (int64_t)(h->span.nbuckets - 1) * bucket;
+    h->span.from = first - first % bucket;
+    h->span.nbuckets = (size_t)((h->now_ms / h->unit_ms - h->span.from) / bucket + 1);
     return 0;
 }
 
@@ -107,7 +109,12 @@ static int read_queue(struct queue_history *q, const struct history *h, struct c
         for (size_t c = 0; c < SERIES_COLUMNS; c++)
             q->sum[c] += q->buckets[i][c];
     q->keys = series_distinct(cli, queue, bucket_ms(h, 0) / DAY_MS, h->now_ms / DAY_MS, err);
-    return q->keys < 0 ? -1 : 0;
+    if (q->keys < 0 && client_is_broken(cli->client))
+        return -1;
+    if (q->keys <
+        0) /* for Redis it is a write: a user or a replica that only reads has no answer */
+        *err = (struct err)ERR_INIT;
+    return 0;
 }
 
 static bool has_any(const struct queue_history *q)
@@ -172,7 +179,8 @@ static void show_json(const struct queue_history *q, const struct history *h)
     json_put_text(line, "queue", q->queue, strlen(q->queue));
     json_put_int(line, "from_ms", bucket_ms(h, 0));
     json_put_int(line, "by_ms", h->span.bucket * h->unit_ms);
-    json_put_int(sum, "keys", q->keys);
+    if (q->keys >= 0)
+        json_put_int(sum, "keys", q->keys);
     (void)json_object_set_new(line, "sum", sum);
     for (size_t i = 0; i < h->span.nbuckets; i++)
         (void)json_array_append_new(list, row_json(q->buckets[i]));
@@ -216,7 +224,9 @@ static void show_queue(const struct queue_history *q, const struct history *h)
     put_row(&t, q->sum);
     table_flush(&t);
     table_done(&t);
-    out_printf("\ndifferent keys: %lld\n\n", (long long)q->keys);
+    if (q->keys >= 0)
+        out_printf("\ndifferent keys: %lld\n", (long long)q->keys);
+    out_printf("\n");
     put_spark(q, h, "added", SERIES_ADDED, OUT_PLAIN);
     put_spark(q, h, "done", SERIES_DONE, OUT_GOOD);
     put_spark(q, h, "failed", SERIES_FAILED, OUT_BAD);
@@ -228,7 +238,10 @@ static void put_queue(struct table *t, const struct queue_history *q)
 {
     table_add(t, q->queue, strlen(q->queue));
     put_row(t, q->sum);
-    table_printf(t, "%lld", (long long)q->keys);
+    if (q->keys >= 0)
+        table_printf(t, "%lld", (long long)q->keys);
+    else
+        table_add(t, "-", 1);
 }
 
 static void show_all(const struct queue_history *all, size_t n, const struct history *h)

@@ -313,10 +313,11 @@ int metrics_show(struct cli *cli, struct err *err)
     struct reply *r;
     int rc;
 
-    if (cli->json || cli->argc > 0)
+    if (cli->json || cli->argc > 0 || cli_value(cli, "since") != NULL ||
+        cli_value(cli, "by") != NULL)
         return err_set(err, ERR_USAGE,
                        "--prometheus shows all queues, in a format of its own: "
-                       "neither QUEUE nor --json goes with it");
+                       "neither QUEUE nor --json, --since and --by go with it");
     cli_call_puts(&health, HEALTH_LATE_MS);
     r = cli_fcall(cli, "later_v1_health", &health, err);
     rc = r != NULL ? figures_read(&m.of, cli, err) : -1;

@@ -218,11 +218,11 @@ static int run(struct cli *cli, struct err *err)
         return -1;
     if (!waits)
         show(cli, r, is_own_token);
-    note(cli, r);
     if (!warn_dropped(cli, r))
         queue_name_warn(cli, cli->argv[0]);
     if (waits)
         status = wait_for(cli, r, timeout_ms, err);
+    note(cli, r);
     reply_free(r);
     return status;
 }

@@ -73,14 +73,8 @@ static void show(struct find *f, const char *kind, const char *name, size_t n)
 static struct reply *call_by(struct find *f, const char *function, const struct cli_call *call,
                              struct err *err)
 {
-    struct cli *cli = f->cli;
-
-    if (!f->completes)
-        return cli_fcall(cli, function, call, err);
-    if (client_fcall_send(cli->client, cli->target.ns, function, call->n, call->argv, call->lens,
-                          err) < 0)
-        return NULL;
-    return client_answer(cli->client, err);
+    return f->completes ? cli_ask(f->cli, function, call, err)
+                        : cli_fcall(f->cli, function, call, err);
 }
 
 static int find_names(struct find *f, struct err *err)

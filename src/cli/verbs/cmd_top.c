@@ -14,8 +14,8 @@ static void row_json(const struct reply *row, const char *value)
 {
     json_t *line = json_object();
 
-    json_put_text(line, "name", reply_str(reply_at(row, ROW_NAME)),
-                  reply_len(reply_at(row, ROW_NAME)));
+    json_put_bytes(line, "name", reply_str(reply_at(row, ROW_NAME)),
+                   reply_len(reply_at(row, ROW_NAME)));
     json_put_int(line, value, reply_int(reply_at(row, ROW_N)));
     json_put_int(line, "first_ms", reply_int(reply_at(row, ROW_FIRST_MS)));
     (void)json_object_set_new(line, "at_most",

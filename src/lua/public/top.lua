@@ -1,6 +1,6 @@
 -- later_top R BY OF [days N] [count N] -> [now_ms, [name, n, first_ms, is_more]...]
 --
--- Which queues or keys of jobs failed most, were busy longest, or started latest (core/boards.lua).
+-- Which queues or keys of jobs failed most, were busy longest, started latest: series/boards.lua.
 -- BY: failed busy late; OF: queues keys; days: 1 (today, in UTC) to 8, and their numbers add up;
 -- count: how many at most, 1 to 500 (20). n: failed attempts, or ms. first_ms: when it came first.
 -- is_more: '1' if n is an upper bound, since the name came to a board that was full.

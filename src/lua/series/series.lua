@@ -23,9 +23,9 @@ local DAY_MS = 24 * HOUR_MS
 local FULL_HOURS, KEPT_HOURS = 24, 360 -- a queue leaves R:series after so long a silence
 local KEYS_MAX = 2000       -- keys of jobs in memory
 local ROWS_MAX = 10000      -- rows in memory, of one root
-local ROWS_AT_ONCE = 256    -- rows that one call writes
+local ROWS_AT_ONCE = 100    -- of one minute; so many or a few more are written by one call
 local MINUTES_MAX = 60
-local ROOTS_MAX = 100
+local ROOTS_MAX = 1000      -- in memory; with one more, what another has counted is lost
 local CHUNK = 1000
 
 -- Columns by the name of their counter: L.count counts in them, too.
@@ -43,7 +43,7 @@ local function pending_of(R)
   local p = pending[R]
   if not p then
     if n_roots == ROOTS_MAX then
-      pending, n_roots = {}, 0
+      pending[next(pending)], n_roots, recent_queue = nil, n_roots - 1, nil
     end
     p = {minutes = {}, keys = {}, nkeys = 0, n_of = 0}
     pending[R], n_roots = p, n_roots + 1
@@ -182,26 +182,22 @@ local function listed(R, hour)
   return of, n
 end
 
--- Take rows out of those of a minute: at most `most` that are of a queue of its own, and all others
--- as one. -> {queue, row}*
-local function take(p, rows, most)
-  local out, new, rest = {}, {}, nil
+-- Take rows out of those of a minute: ROWS_AT_ONCE of queues that have rows of their own, and all
+-- others as one. -> {queue, row}*
+local function take(p, rows)
+  local out, rest = {}, nil
   for queue, row in pairs(rows) do
-    if p.of[queue] and #out < most then
+    if not p.of[queue] and p.n_of < QUEUES and #out < ROWS_AT_ONCE then
+      p.of[queue], p.n_of = 0, p.n_of + 1
+    end
+    if p.of[queue] and #out < ROWS_AT_ONCE then
       out[#out + 1], rows[queue] = {queue, row}, nil
-    elseif not p.of[queue] and p.n_of < QUEUES then
-      new[#new + 1] = queue
-    elseif not p.of[queue] then
+    elseif not p.of[queue] and p.n_of >= QUEUES then
       rest, rows[queue] = rest or {first_ms = row.first_ms}, nil
       for column, n in pairs(row) do
         rest[column] = column ~= 'first_ms' and (rest[column] or 0) + n or math.min(rest[column], n)
       end
     end
-  end
-  table.sort(new)
-  for i = 1, math.min(#new, QUEUES - p.n_of, most - #out) do
-    p.of[new[i]], p.n_of = 0, p.n_of + 1
-    out[#out + 1], rows[new[i]] = {new[i], rows[new[i]]}, nil
   end
   out[#out + 1] = rest and {REST, rest}
   return out
@@ -222,21 +218,22 @@ local function write_rows(R, p, minute, all)
 end
 
 -- -> how many rows were written
-local function write_minute(R, p, m, most)
+local function write_minute(R, p, m)
   p.of, p.n_of = listed(R, (m.minute - m.minute % 60) / 60)
-  local all = take(p, m.rows, most)
+  local all = take(p, m.rows)
   write_rows(R, p, m.minute, all)
   return #all
 end
 
--- Write what was counted, ROWS_AT_ONCE rows or so; the next tidy writes more. A key of a foreign
--- type, a Redis without memory or a missing right loses it: that must not harm the call.
+-- Write what was counted, up to ROWS_AT_ONCE rows and those of a minute more; the next tidy goes
+-- on. A key of a foreign type, a Redis without memory or a missing right loses it: that must not
+-- harm the call.
 function L.write_series(R)
   local p, left = pending_of(R), ROWS_AT_ONCE
   recent_queue = nil
   while p.minutes[1] and left > 0 do
     local m = p.minutes[1]
-    local ok, n = pcall(write_minute, R, p, m, left)
+    local ok, n = pcall(write_minute, R, p, m)
     left = left - (ok and n or ROWS_AT_ONCE)
     if not ok or not next(m.rows) then
       table.remove(p.minutes, 1)

@@ -2,10 +2,11 @@
 -- that have none of their own
 -- later_v1_series R QUEUE KIND FIRST N -> [now_ms, text * N]: rows of a queue (series/series.lua).
 -- KIND: m, one text for each of N hours from hour FIRST on; h, for each of N days; total, one text.
--- N: 1 to 24. A text has the rows as they are in Redis; it is empty where nothing was counted. Of a
--- text that somebody made longer only the rows are read.
+-- N: 1 to 24. A text has the rows as they are in Redis; it is empty where nothing was counted, and
+-- for a key of a foreign type, so that one does not hide all others. Of a text that somebody made
+-- longer only the rows are read.
 -- What the library has counted and not yet written is missing. no-writes. Cost: O(N).
--- Errors: ELATER_ARGS QUEUE TYPE.
+-- Errors: ELATER_ARGS QUEUE; TYPE without QUEUE.
 
 local BYTES = {m = 8640, h = 3456, total = 304}
 
@@ -40,8 +41,8 @@ L.register('later_v1_series', {'no-writes'}, function(R, args)
   local out, prefix = {L.ms(L.now_us())}, kind .. ':' .. queue
   for i = 0, n - 1 do
     local key = kind == 'total' and prefix or prefix .. ':' .. L.int(first + i)
-    L.need(R, key, 'string')
-    out[i + 2] = redis.call('GETRANGE', R .. ':' .. key, 0, BYTES[kind] - 1)
+    local text = redis.pcall('GETRANGE', R .. ':' .. key, 0, BYTES[kind] - 1)
+    out[i + 2] = type(text) == 'string' and text or ''
   end
   return out
 end)

@@ -160,10 +160,11 @@ local function is_idle(R, queue)
          db('HEXISTS', R .. ':paused', queue) == 0
 end
 
--- Remove the counters of a queue.
+-- Remove the counters of a queue. runs and run_us: libraries before number 26 had them.
 function L.drop_counts(R, queue)
   local names = {}
-  for i, what in ipairs({'done:', 'dead:', 'cancelled:', 'adopted:'}) do
+  local kinds = {'done:', 'dead:', 'cancelled:', 'adopted:', 'runs:', 'run_us:'}
+  for i, what in ipairs(kinds) do
     names[i] = what .. queue
   end
   db('HDEL', R .. ':stats', unpack(names))

@@ -8,6 +8,10 @@ root_later pause mail >/dev/null
 later stats
 later --json stats mail
 later stats --prometheus
+later stats --since 1h
+later stats mail --since 1h
+later top keys
+later find m
 later workers
 later limits
 later gates

@@ -13,6 +13,7 @@
 #define MINUTE_US 60000000
 #define DAY_MS 86400000
 #define KEPT_DAYS 16 /* the day of the tidy and 15 more */
+#define ROWS_AT_ONCE 100
 
 void series_count(struct model *m, int q, enum model_counter which, int64_t n)
 {
@@ -39,19 +40,33 @@ static void expire(struct model *m)
     }
 }
 
+/* Returns how many rows were written: 1 or 0. */
+static int write_row(struct model *m, int q, const int64_t n[COUNTERS])
+{
+    struct model_series *s = &m->series;
+    int has_any = 0;
+
+    for (int c = 0; c < COUNTERS; c++) {
+        s->total[q][c] += n[c];
+        has_any |= n[c] > 0;
+    }
+    if (has_any)
+        s->until_ms[q] = (MODEL_MS(m) / DAY_MS + KEPT_DAYS) * DAY_MS;
+    return has_any;
+}
+
 void series_tidy(struct model *m)
 {
     struct model_series *s = &m->series;
+    size_t written = 0;
+    int left = ROWS_AT_ONCE;
 
     expire(m);
-    for (size_t i = 0; i < s->minutes; i++)
+    for (; written < s->minutes && left > 0; written++)
         for (int q = 0; q < MODEL_QUEUES; q++)
-            for (int c = 0; c < COUNTERS; c++) {
-                s->total[q][c] += s->minute[i].n[q][c];
-                if (s->minute[i].n[q][c] > 0)
-                    s->until_ms[q] = (MODEL_MS(m) / DAY_MS + KEPT_DAYS) * DAY_MS;
-            }
-    s->minutes = 0;
+            left -= write_row(m, q, s->minute[written].n[q]);
+    s->minutes -= written;
+    memmove(&s->minute[0], &s->minute[written], s->minutes * sizeof(s->minute[0]));
 }
 
 void series_render(struct model *m, struct rows *rows)
