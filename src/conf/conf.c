@@ -346,7 +346,7 @@ static int load_limits(struct loading *load, const struct yaml_node *limits, str
     const struct yaml_node *node = limits != NULL ? limits->first : NULL;
 
     /* None was named if it is no mapping, or a too large one. */
-    for (size_t i = 0; i < load->conf->nlimits; node = node->next)
+    for (size_t i = 0; node != NULL && i < load->conf->nlimits; node = node->next)
         if (load_limit(load, i++, node, err) < 0 && on_error(load, err) < 0)
             return -1;
     if (load->conf->nlimits > 0)
@@ -487,8 +487,8 @@ static int load_all(struct loading *load, char *const *env, const char *const *o
          on_error(load, err) < 0))
         return -1;
     /* None was named if it is no mapping. */
-    for (const struct yaml_node *q = queues != NULL ? queues->first : NULL; i < load->conf->nqueues;
-         q = q->next)
+    for (const struct yaml_node *q = queues != NULL ? queues->first : NULL;
+         q != NULL && i < load->conf->nqueues; q = q->next)
         if (load_queue(load, i++, q, err) < 0 && on_error(load, err) < 0)
             return -1;
     if (load->conf->nqueues > 0)

@@ -56,10 +56,14 @@ static void put_counts(struct report *r, struct runner *runner)
 /* The same of one queue. Nothing if nothing was counted, or if there is no room. */
 static void put_queue(struct report *r, struct queue_count *count)
 {
-    struct buf *text = &r->counts[r->ncounts];
-    char *name = r->names[r->ncounts];
+    struct buf *text;
+    char *name;
 
-    if (count == NULL || r->ncounts == SCHED_TIDY_QUEUES || !queue_count_take(count, text))
+    if (count == NULL || r->ncounts == SCHED_TIDY_QUEUES)
+        return;
+    name = r->names[r->ncounts];
+    text = &r->counts[r->ncounts];
+    if (!queue_count_take(count, text))
         return;
     r->ncounts++;
     (void)snprintf(name, sizeof(r->names[0]), "series:%s", count->queue);

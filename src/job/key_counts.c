@@ -1,29 +1,30 @@
 #include "job/key_counts.h"
 
 #include <search.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
 struct key_count {
-    char *key;
     struct mono first;
     uint64_t of[3]; /* failed attempts, run time and lateness in us */
     bool is_told;
+    char key[];
 };
 
 enum { FAILED, RUN_US, LATE_US };
 
 struct key_counts {
-    void *tree; /* of tsearch, by key */
+    void *tree; /* of tsearch: the keys of the counts */
     struct key_count *at[KEY_COUNTS_MAX];
     size_t n;
 };
 
 static int by_key(const void *a, const void *b)
 {
-    return strcmp(((const struct key_count *)a)->key, ((const struct key_count *)b)->key);
+    return strcmp(a, b);
 }
 
 struct key_counts *key_counts_new(void)
@@ -34,8 +35,7 @@ struct key_counts *key_counts_new(void)
 static void forget(struct key_counts *c)
 {
     for (size_t i = 0; i < c->n; i++) {
-        (void)tdelete(c->at[i], &c->tree, by_key);
-        free(c->at[i]->key);
+        (void)tdelete(c->at[i]->key, &c->tree, by_key);
         free(c->at[i]);
     }
     c->n = 0;
@@ -52,18 +52,18 @@ void key_counts_free(struct key_counts *c)
 /* The count of this key; NULL if there is room for no more, or no memory. */
 static struct key_count *count_of(struct key_counts *c, const char *key, struct mono now)
 {
-    struct key_count wanted = {.key = (char *)key}, *added;
-    struct key_count *const *found = tfind(&wanted, &c->tree, by_key);
+    char *const *found = tfind(key, &c->tree, by_key);
+    struct key_count *added;
+    size_t n = strlen(key);
 
     if (found != NULL)
-        return *found;
+        return (struct key_count *)(void *)(*found - offsetof(struct key_count, key));
     if (c->n == KEY_COUNTS_MAX)
         return NULL;
-    added = mem_new(sizeof(*added));
-    added->key = mem_strdup(key);
+    added = mem_new(sizeof(*added) + n + 1);
+    memcpy(added->key, key, n);
     added->first = now;
-    if (tsearch(added, &c->tree, by_key) == NULL) {
-        free(added->key);
+    if (tsearch(added->key, &c->tree, by_key) == NULL) {
         free(added);
         return NULL;
     }
@@ -108,7 +108,7 @@ void key_counts_take(struct key_counts *c, struct mono now, struct buf *out)
 {
     for (int which = FAILED; which <= LATE_US; which++) {
         if (c->n > KEY_COUNTS_TOLD)
-            qsort_r(c->at, c->n, sizeof(c->at[0]), compare, &which);
+            qsort_r(c->at, c->n, sizeof(c->at) / KEY_COUNTS_MAX, compare, &which);
         for (size_t i = 0; i < c->n && i < KEY_COUNTS_TOLD; i++)
             if (c->at[i]->of[which] > 0)
                 tell(c->at[i], now, out);

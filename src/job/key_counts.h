@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define KEY_COUNTS_MAX 4096
+#define KEY_COUNTS_MAX 2048
 #define KEY_COUNTS_TOLD 128 /* of each of the three */
 
 struct key_counts;
