@@ -74,7 +74,7 @@ static struct key_count *count_of(struct key_counts *c, const char *key, struct 
 void key_counts_add(struct key_counts *c, const char *key, bool has_failed, int64_t run_us,
                     int64_t late_us, struct mono now)
 {
-    struct key_count *k = key[0] != '\0' ? count_of(c, key, now) : NULL;
+    struct key_count *k = count_of(c, key, now);
 
     if (k == NULL)
         return;

@@ -19,7 +19,7 @@ struct key_counts;
 struct key_counts *key_counts_new(void);
 void key_counts_free(struct key_counts *c); /* NULL is fine */
 
-/* An attempt of a job with this key has ended. Nothing happens if the key is empty. */
+/* An attempt of a job with this key has ended. */
 void key_counts_add(struct key_counts *c, const char *key, bool has_failed, int64_t run_us,
                     int64_t late_us, struct mono now);
 

@@ -73,6 +73,8 @@ static void count_end(struct runner *r, const struct place *p, const struct know
 {
     r->retried += v->verb == STORE_RETRY;
     queue_count_run(q->count, run->duration_us);
+    if (p->job.key[0] == '\0')
+        return;
     key_counts_add(r->keys, p->job.key, v->verb == STORE_RETRY || v->verb == STORE_BURY,
                    run->duration_us, p->late_us, mono_now());
 }
