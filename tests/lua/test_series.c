@@ -29,16 +29,16 @@ static uint64_t total(const char *queue, enum series_column column)
     return all[column];
 }
 
-/* The sum of a column in this hour and the one before (kind m), or in this day and the one before
- * (h). */
+/* The sum of a column in this hour, the one before and the next (kind m), or in the same days (h).
+ */
 static uint64_t sum(const char *queue, const char *kind, enum series_column column)
 {
     uint64_t all[SERIES_COLUMNS] = {0};
 
-    assert_starts(fcall("later_v1_series %s %s %lld 2", queue, kind,
+    assert_starts(fcall("later_v1_series %s %s %lld 3", queue, kind,
                         (long long)(kind[0] == 'm' ? hour() : day()) - 1),
                   "[");
-    for (size_t i = 1; i <= 2; i++)
+    for (size_t i = 1; i <= 3; i++)
         for (size_t row = 0; row < 60; row++)
             series_add_row(all, reply_str(node((int)i, -1)), reply_len(node((int)i, -1)), row);
     return all[column];
