@@ -108,11 +108,17 @@ static int read_queue(struct queue_history *q, const struct history *h, struct c
     for (size_t i = 0; i < h->span.nbuckets; i++)
         for (size_t c = 0; c < SERIES_COLUMNS; c++)
             q->sum[c] += q->buckets[i][c];
-    q->keys = series_distinct(cli, queue, bucket_ms(h, 0) / DAY_MS, h->now_ms / DAY_MS, err);
+    return 0;
+}
+
+static int read_keys(struct queue_history *q, const struct history *h, struct cli *cli,
+                     struct err *err)
+{
+    q->keys = series_distinct(cli, q->queue, bucket_ms(h, 0) / DAY_MS, h->now_ms / DAY_MS, err);
     if (q->keys < 0 && client_is_broken(cli->client))
         return -1;
-    if (q->keys <
-        0) /* for Redis it is a write: a user or a replica that only reads has no answer */
+    /* For Redis it is a write: a user or a replica that only reads gets no answer. */
+    if (q->keys < 0)
         *err = (struct err)ERR_INIT;
     return 0;
 }
@@ -192,14 +198,12 @@ static void show_json(const struct queue_history *q, const struct history *h)
 static void put_spark(const struct queue_history *q, const struct history *h, const char *label,
                       enum series_column column, enum out_style style)
 {
-    uint64_t *values = mem_new(h->span.nbuckets * sizeof(*values)), highest = 0;
+    uint64_t *values = mem_new(h->span.nbuckets * sizeof(*values)), highest;
 
-    for (size_t i = 0; i < h->span.nbuckets; i++) {
+    for (size_t i = 0; i < h->span.nbuckets; i++)
         values[i] = q->buckets[i][column];
-        highest = values[i] > highest ? values[i] : highest;
-    }
     out_printf("%-12.40s ", label);
-    sparkline_put(values, h->span.nbuckets, style);
+    highest = sparkline_put(values, h->span.nbuckets, style);
     out_printf(" %llu\n", (unsigned long long)highest);
     free(values);
 }
@@ -271,14 +275,15 @@ static int read_all(struct queue_history *all, size_t *n, const struct reply *na
     for (size_t i = 0; i < reply_count(names); i++) {
         struct queue_history *q = &all[*n];
 
-        if (read_queue(q, h, cli, reply_str(reply_at(names, i)), err) < 0) {
-            (*n)++;
-            return -1;
-        }
-        if (has_any(q))
-            (*n)++;
-        else
+        int rc = read_queue(q, h, cli, reply_str(reply_at(names, i)), err);
+
+        if (rc == 0 && !has_any(q)) {
             free(q->buckets);
+            continue;
+        }
+        (*n)++;
+        if (rc < 0 || read_keys(q, h, cli, err) < 0)
+            return -1;
     }
     return 0;
 }
@@ -308,6 +313,8 @@ static int show_one(const struct history *h, struct cli *cli, struct err *err)
     struct queue_history q;
     int rc = read_queue(&q, h, cli, cli->argv[0], err);
 
+    if (rc == 0)
+        rc = read_keys(&q, h, cli, err);
     if (rc == 0 && !has_any(&q) && strcmp(cli->argv[0], SERIES_REST) != 0)
         rc = queue_name_check(cli, cli->argv[0], err);
     if (rc == 0 && cli->json)

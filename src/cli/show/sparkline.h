@@ -8,7 +8,7 @@
 #include "cli/show/out.h"
 
 /* Write n numbers as one block each, the highest one as high as a line; 0 is a blank. In ASCII
- * where the locale is not UTF-8. */
-void sparkline_put(const uint64_t *values, size_t n, enum out_style style);
+ * where the locale is not UTF-8. -> the highest number */
+uint64_t sparkline_put(const uint64_t *values, size_t n, enum out_style style);
 
 #endif

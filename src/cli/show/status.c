@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -19,4 +20,18 @@ void status_show(const struct cli *cli, const char *what, const char *name, cons
     out_printf(" ");
     out_text(status, strlen(status));
     out_printf("\n");
+}
+
+int status_deleted(const struct cli *cli, bool was_there, const char *kind, const char *name,
+                   const char *list, struct err *err)
+{
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+
+    if (was_there) {
+        status_show(cli, "name", name, "deleted");
+        return 0;
+    }
+    text_escape(&safe, name, strlen(name));
+    text_cut(&safe, 64);
+    return err_set(err, ERR_INPUT, "there is no %s %s: %s lists them", kind, buf_str(&safe), list);
 }

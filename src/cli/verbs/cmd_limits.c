@@ -150,7 +150,6 @@ static int set(struct cli *cli, struct err *err)
 
 static int delete (struct cli *cli, struct err *err)
 {
-    CLEANUP_BUF struct buf name = BUF_INIT;
     struct cli_call call = {.n = 0};
     struct reply *r;
     bool was_there;
@@ -161,13 +160,7 @@ static int delete (struct cli *cli, struct err *err)
         return -1;
     was_there = reply_int(r) != 0;
     reply_free(r);
-    if (was_there) {
-        status_show(cli, "name", cli->argv[1], "deleted");
-        return 0;
-    }
-    text_escape(&name, cli->argv[1], strlen(cli->argv[1]));
-    text_cut(&name, 64);
-    return err_set(err, ERR_INPUT, "there is no limit %s: later limits lists them", buf_str(&name));
+    return status_deleted(cli, was_there, "limit", cli->argv[1], "later limits", err);
 }
 
 static bool has_options(const struct cli *cli)

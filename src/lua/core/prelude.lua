@@ -136,6 +136,17 @@ function L.whole(text)
   return n
 end
 
+-- Text of a whole number from min to max -> the number; any other text fails with this code. name:
+-- of the option.
+function L.check_whole(code, name, text, min, max)
+  local n = L.whole(text)
+  if not n or n < min or n > max then
+    L.fail(code, name .. ' ' .. L.quote(text) .. ' is not a whole number from ' .. L.int(min) ..
+           ' to ' .. L.int(max))
+  end
+  return n
+end
+
 -- Any score -> its due time in ms, a whole number from 0 to L.LATEST. Scores of raw members may
 -- have a fraction. It is rounded up: a head with a fraction would never equal what is stored of it.
 function L.due(score)

@@ -29,15 +29,6 @@ local function read_kind(given)
   end
 end
 
-local function read_limit(text)
-  local n = L.whole(text)
-  if not n or n < 1 or n > LIMIT_MAX then
-    L.fail('ELATER_OPTION', 'limit ' .. L.quote(text) .. ' is not a whole number from 1 to ' ..
-           L.int(LIMIT_MAX))
-  end
-  return n
-end
-
 -- -> is_wanted(kind), at most so many of a kind
 local function read_options(args)
   local seen, is_wanted, limit = {}, function() return true end, LIMIT
@@ -52,7 +43,7 @@ local function read_options(args)
     elseif name == 'kind' then
       is_wanted = read_kind(args[i + 1])
     else
-      limit = read_limit(args[i + 1])
+      limit = L.check_whole('ELATER_OPTION', 'limit', args[i + 1], 1, LIMIT_MAX)
     end
     seen[name] = true
   end

@@ -90,12 +90,7 @@ end
 -- ---- definitions
 
 local function whole_number(what, text, max)
-  local n = L.whole(text)
-  if not n or n > max then
-    L.fail('ELATER_OPTION', what .. ' ' .. L.quote(text or '') ..
-           ' is not a whole number from 0 to ' .. L.int(max))
-  end
-  return n
+  return L.check_whole('ELATER_OPTION', what, text or '', 0, max)
 end
 
 local function read_options(args, at)

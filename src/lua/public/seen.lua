@@ -31,12 +31,7 @@ local function read_error(text)
 end
 
 local function read_capacity(text)
-  local n = L.whole(text)
-  if not n or n < 1 or n > CAPACITY_MAX then
-    L.fail('ELATER_OPTION', 'capacity ' .. L.quote(text) .. ' is not a whole number from 1 to ' ..
-           L.int(CAPACITY_MAX))
-  end
-  return n
+  return L.check_whole('ELATER_OPTION', 'capacity', text, 1, CAPACITY_MAX)
 end
 
 local function read_for(text)

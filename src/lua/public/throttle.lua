@@ -23,11 +23,7 @@ L.register('later_throttle', {}, function(R, args)
     if #args ~= 3 or string.lower(args[2]) ~= 'quota' then
       L.fail('ELATER_ARGS', 'give NAME [quota N]')
     end
-    n = L.whole(args[3])
-    if not n or n < 1 or n > L.MAX_PERMITS then
-      L.fail('ELATER_OPTION', 'quota ' .. L.quote(args[3]) .. ' is not a whole number from 1 to ' ..
-             L.int(L.MAX_PERMITS))
-    end
+    n = L.check_whole('ELATER_OPTION', 'quota', args[3], 1, L.MAX_PERMITS)
   end
   local book = L.book(R, L.now_us())
   local g = L.gate(book, 'rate:' .. name)

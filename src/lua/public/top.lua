@@ -18,14 +18,11 @@ local function read_args(args)
   end
   local most = {days = 8, count = 500}
   for i = 3, #args, 2 do
-    local name, n = string.lower(args[i]), L.whole(args[i + 1])
+    local name = string.lower(args[i])
     if not most[name] then
       L.fail('ELATER_ARGS', L.quote(args[i]) .. ' is none of days, count')
-    elseif not n or n < 1 or n > most[name] then
-      L.fail('ELATER_ARGS', name .. ' ' .. L.quote(args[i + 1]) ..
-             ' is not a whole number from 1 to ' .. L.int(most[name]))
     end
-    q[name] = n
+    q[name] = L.check_whole('ELATER_ARGS', name, args[i + 1], 1, most[name])
   end
   return q
 end
