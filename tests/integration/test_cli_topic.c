@@ -22,9 +22,9 @@ static void test_subscribe(void **state)
     assert_int_equal(run("--json", "topic", "subscribe", "order.*", "mail"), 0);
     assert_out("{\"topic\":\"order.*\",\"queue\":\"mail\",\"status\":\"repeated\"}\n");
     assert_int_equal(run("topic", "ls"), 0);
-    assert_out("TOPIC    QUEUE  ORIGIN\norder.*  mail   call\n");
+    assert_out("TOPIC    QUEUE  ORIGIN  PUBLISHED\norder.*  mail   call            0\n");
     assert_int_equal(run("--json", "topic", "ls"), 0);
-    assert_out("{\"topic\":\"order.*\",\"queue\":\"mail\",\"origin\":\"call\"}\n");
+    assert_out("{\"topic\":\"order.*\",\"queue\":\"mail\",\"origin\":\"call\",\"published\":0}\n");
     assert_int_equal(run("topic", "subscribe", "a/b", "mail"), 65);
     assert_says(&err, "'a/b' is no subscription");
     assert_int_equal(run("topic", "subscribe", "a"), 64);
@@ -54,6 +54,23 @@ static void test_publish(void **state)
     assert_says(&err, "'a.*' is no topic");
 }
 
+static void test_metrics(void **state)
+{
+    (void)state;
+    assert_int_equal(run("topic", "subscribe", "a.*", "one"), 0);
+    assert_int_equal(run("topic", "subscribe", "a.*", "two"), 0);
+    assert_int_equal(run("topic", "subscribe", "b", "two"), 0);
+    assert_int_equal(run("publish", "a.b", "x"), 0);
+    assert_int_equal(run("publish", "a.c", "x"), 0);
+    assert_int_equal(run("publish", "nobody", "x"), 0);
+    assert_int_equal(run("stats", "--prometheus"), 0);
+    assert_says(&out, "laterd_topic_queues{namespace=\"default\",topic=\"a.*\"} 2\n"
+                      "laterd_topic_queues{namespace=\"default\",topic=\"b\"} 1\n");
+    assert_says(&out, "laterd_topic_published_total{namespace=\"default\",topic=\"a.*\"} 2\n"
+                      "laterd_topic_published_total{namespace=\"default\",topic=\"b\"} 0\n");
+    assert_says(&out, "laterd_topic_unheard_total{namespace=\"default\"} 1\n");
+}
+
 /* Which topic a job is of survives a move to another server. */
 static void test_export_and_import(void **state)
 {
@@ -75,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_subscribe, flush_all),
         cmocka_unit_test_setup(test_publish, flush_all),
+        cmocka_unit_test_setup(test_metrics, flush_all),
         cmocka_unit_test_setup(test_export_and_import, flush_all),
     };
 

@@ -189,18 +189,18 @@ static void test_files(void **state)
         fcall("later_v1_declare_topics %s %lld last 2 3 mail a b.* 2 sms bad/name", w, r),
         "[[mail declared] [sms ELATER_TOPIC 'bad/name' is no subscription: a topic, PREFIX.* or "
         "*]]");
-    assert_string_equal(fcall("later_topics"), "[0 [a mail file] [b.* mail file]]");
+    assert_string_equal(fcall("later_topics"), "[0 [a mail file 0] [b.* mail file 0]]");
     (void)fcall("later_subscribe c mail");
     assert_string_equal(fcall("later_v1_declare_topics %s %lld last 1 2 mail b.*", w, r + 5),
                         "[[mail declared]]");
-    assert_string_equal(fcall("later_topics"), "[0 [b.* mail file] [c mail call]]");
+    assert_string_equal(fcall("later_topics"), "[0 [b.* mail file 0] [c mail call 0]]");
     assert_string_equal(fcall("later_v1_declare_topics %s %lld last 1 2 mail a", w, r + 4),
                         "[[mail older]]");
     assert_int_equal(subscriptions(), 2);
     (void)fcall("later_subscribe b.* mail"); /* no file says it any more */
     assert_string_equal(fcall("later_v1_declare_topics %s %lld last 1 1 mail", w, r + 6),
                         "[[mail declared]]");
-    assert_string_equal(fcall("later_topics"), "[0 [b.* mail call] [c mail call]]");
+    assert_string_equal(fcall("later_topics"), "[0 [b.* mail call 0] [c mail call 0]]");
     /* The same reading again, after a reconnect, does not bring back what was unsubscribed. */
     (void)fcall("later_v1_declare_topics %s %lld last 1 2 mail f", w, r + 7);
     (void)fcall("later_unsubscribe f mail");
@@ -214,12 +214,35 @@ static void test_files(void **state)
     assert_refused("ELATER_ARGS", "later_v1_declare_topics %s 1 last 1 3 mail a", w);
 }
 
+/* How often something was published that a subscription fits, as long as it has a queue. */
+static void test_published(void **state)
+{
+    (void)state;
+    (void)fcall("later_publish a.b x");
+    assert_string_equal(redis("HGETALL R:stats"), "[unheard 1]");
+    (void)fcall("later_subscribe a.* mail");
+    (void)fcall("later_subscribe a.* sms");
+    (void)fcall("later_subscribe * sms");
+    (void)fcall("later_publish a.b token t x");
+    (void)fcall("later_publish a.b token t x"); /* repeated: not counted */
+    (void)fcall("later_publish b x");
+    assert_string_equal(fcall("later_topics"),
+                        "[0 [a.* mail call 1] [a.* sms call 1] [* sms call 2]]");
+    (void)fcall("later_unsubscribe a.* mail");
+    assert_string_equal(redis("HGET R:stats published:a.*"), "1");
+    (void)fcall("later_unsubscribe a.* sms");
+    assert_string_equal(redis("HGET R:stats published:a.*"), "nil");
+    (void)fcall("later_subscribe a.* sms");
+    assert_string_equal(fcall("later_topics"), "[0 [* sms call 2] [a.* sms call 0]]");
+    assert_string_equal(redis("HGET R:stats unheard"), "1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FX_TEST(test_names), FX_TEST(test_who_gets_a_copy), FX_TEST(test_repeated),
         FX_TEST(test_full),  FX_TEST(test_buried),          FX_TEST(test_limits),
-        FX_TEST(test_files), FX_TEST(test_by_hand),
+        FX_TEST(test_files), FX_TEST(test_published),       FX_TEST(test_by_hand),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

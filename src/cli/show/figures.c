@@ -49,7 +49,7 @@ static void take_queue(struct figures *f, const struct reply *r, const struct re
     q->value[FIGURE_ADOPTED] = count_of(reply_at(more, MORE_ADOPTED));
 }
 
-/* Read one page at cursor, and set cursor to the next page. The first page also brings the counter
+/* Read one page at cursor, and set cursor to the next page. The first page also brings the counters
  * of all queues together. */
 static int take_page(struct figures *f, struct cli *cli, char cursor[32], struct err *err)
 {
@@ -58,16 +58,20 @@ static int take_page(struct figures *f, struct cli *cli, char cursor[32], struct
     struct reply *r;
 
     cli_call_puts(&call, cursor);
-    if (is_first)
+    if (is_first) {
         cli_call_puts(&call, "retried");
+        cli_call_puts(&call, "unheard");
+    }
     r = cli_fcall(cli, "later_v1_metrics", &call, err);
     if (r == NULL)
         return -1;
     f->now_ms = reply_int(reply_at(r, NOW));
     for (size_t i = 0; i < reply_count(reply_at(r, QUEUES)); i++)
         take_queue(f, reply_at(reply_at(r, QUEUES), i), reply_at(reply_at(r, MORE), i));
-    if (is_first)
+    if (is_first) {
         f->retried = count_of(reply_at(reply_at(r, COUNTERS), 0));
+        f->unheard = count_of(reply_at(reply_at(r, COUNTERS), 1));
+    }
     f->running = reply_int(reply_at(r, RUNNING));
     f->records = reply_int(reply_at(r, RECORDS));
     text_copy(cursor, 32, reply_str(reply_at(r, CURSOR)));

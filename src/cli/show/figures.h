@@ -34,6 +34,7 @@ struct figures {
     size_t n;
     int64_t now_ms, running, records; /* running, records: jobs of all queues */
     int64_t retried;                  /* attempts of all queues */
+    int64_t unheard;                  /* messages of topics that no queue has subscribed to */
 };
 
 /* Ask for all queues. 0, or -1 with err. Call figures_done in any case. */

@@ -10,6 +10,7 @@
 #include "cli/show/figures.h"
 #include "cli/show/out.h"
 #include "cli/show/replies.h"
+#include "cli/topics.h"
 
 struct metrics {
     const char *ns;
@@ -246,6 +247,40 @@ static int put_schedules(struct metrics *m, struct cli *cli, struct err *err)
     return rc;
 }
 
+/* ---- topics */
+
+/* How many rows from row i on are of the same subscription. */
+static size_t queues_of(const struct topics *t, size_t i)
+{
+    const char *topic = reply_str(reply_at(t->row[i], TOPICS_TOPIC));
+    size_t n = 1;
+
+    while (i + n < t->n && strcmp(reply_str(reply_at(t->row[i + n], TOPICS_TOPIC)), topic) == 0)
+        n++;
+    return n;
+}
+
+static int put_topics(struct metrics *m, struct cli *cli, struct err *err)
+{
+    static const char queues[] = "laterd_topic_queues",
+                      published[] = "laterd_topic_published_total";
+    struct topics all;
+    int rc = topics_read(&all, cli, err);
+
+    family(m, queues, "gauge", "Queues that a subscription has.");
+    for (size_t i = 0; rc == 0 && i < all.n; i += queues_of(&all, i))
+        put_int(m, queues, LABELS("topic", reply_str(reply_at(all.row[i], TOPICS_TOPIC))),
+                (int64_t)queues_of(&all, i));
+    family(m, published, "counter", "Messages that a subscription fitted, since it has a queue.");
+    for (size_t i = 0; rc == 0 && i < all.n; i += queues_of(&all, i))
+        put_int(m, published, LABELS("topic", reply_str(reply_at(all.row[i], TOPICS_TOPIC))),
+                reply_int(reply_at(all.row[i], TOPICS_PUBLISHED)));
+    put_one(m, "laterd_topic_unheard_total", "counter", m->of.unheard,
+            "Messages that no queue has subscribed to.");
+    topics_done(&all);
+    return rc;
+}
+
 /* ---- histograms */
 
 struct histogram {
@@ -333,6 +368,8 @@ int metrics_show(struct cli *cli, struct err *err)
         put_queues(&m);
         rc = put_schedules(&m, cli, err);
     }
+    if (rc == 0)
+        rc = put_topics(&m, cli, err);
     if (rc == 0)
         rc = put_histograms(&m, cli, err);
     if (rc == 0)

@@ -1,101 +1,51 @@
 /* later topic: which queues get what is published. */
 #include "cli/cli.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"
+#include "cli/topics.h"
 
-#define COLUMNS 3
+#define COLUMNS 4
 
-/* A topic, a queue and what `third` names. */
-static void put_json(const struct reply *row, const char *third)
+/* A row of a reply as an object with these names, as many as it has. */
+static void put_json(const struct reply *row, const char *const names[COLUMNS])
 {
-    const char *const names[COLUMNS] = {"topic", "queue", third};
     json_t *line = json_object();
 
-    for (size_t i = 0; i < COLUMNS; i++)
-        json_put_text(line, names[i], reply_str(reply_at(row, i)), reply_len(reply_at(row, i)));
+    for (size_t i = 0; i < COLUMNS && i < reply_count(row); i++) {
+        const struct reply *value = reply_at(row, i);
+
+        if (reply_kind(value) == REPLY_INT)
+            json_put_int(line, names[i], reply_int(value));
+        else
+            json_put_text(line, names[i], reply_str(value), reply_len(value));
+    }
     json_print(line);
 }
 
-/* All rows; the replies that have them. */
-struct all {
-    const struct reply **row;
-    size_t n;
-    struct reply **page;
-    size_t npages;
-};
-
-static void all_done(struct all *a)
+static void put_row(struct table *table, const struct reply *row)
 {
-    for (size_t i = 0; i < a->npages; i++)
-        reply_free(a->page[i]);
-    free((void *)a->page);
-    free((void *)a->row);
+    for (size_t i = 0; i < TOPICS_PUBLISHED; i++)
+        table_add(table, reply_str(reply_at(row, i)), reply_len(reply_at(row, i)));
+    table_printf(table, "%lld", (long long)reply_int(reply_at(row, TOPICS_PUBLISHED)));
 }
 
-/* The next page. 0 or -1. */
-static int read_page(struct cli *cli, const char *cursor, struct all *a, struct err *err)
+static void show(const struct cli *cli, const struct topics *t)
 {
-    struct cli_call call = {.n = 0};
-    struct reply *r;
-
-    cli_call_puts(&call, cursor);
-    r = cli_fcall(cli, "later_topics", &call, err);
-    if (r == NULL)
-        return -1;
-    a->page = mem_grow(a->page, a->npages + 1, sizeof(struct reply *));
-    a->page[a->npages++] = r;
-    for (size_t i = 1; i < reply_count(r); i++) {
-        a->row = mem_grow(a->row, a->n + 1, sizeof(struct reply *));
-        a->row[a->n++] = reply_at(r, i);
-    }
-    return 0;
-}
-
-static int by_topic(const void *a, const void *b)
-{
-    const struct reply *x = *(const struct reply *const *)a, *y = *(const struct reply *const *)b;
-    int c = strcmp(reply_str(reply_at(x, 0)), reply_str(reply_at(y, 0)));
-
-    return c != 0 ? c : strcmp(reply_str(reply_at(x, 1)), reply_str(reply_at(y, 1)));
-}
-
-static int read_all(struct cli *cli, struct all *a, struct err *err)
-{
-    const char *cursor = "0";
-
-    do {
-        if (read_page(cli, cursor, a, err) < 0)
-            return -1;
-        cursor = reply_str(reply_at(a->page[a->npages - 1], 0));
-    } while (strcmp(cursor, "0") != 0);
-    if (a->n > 1)
-        qsort((void *)a->row, a->n, sizeof(struct reply *), by_topic);
-    return 0;
-}
-
-static void show(const struct cli *cli, const struct all *a)
-{
+    static const char *const names[COLUMNS] = {"topic", "queue", "origin", "published"};
     static const struct table_column columns[COLUMNS] = {
-        {"TOPIC", false, 0}, {"QUEUE", false, 0}, {"ORIGIN", false, 0}};
+        {"TOPIC", false, 0}, {"QUEUE", false, 0}, {"ORIGIN", false, 0}, {"PUBLISHED", true, 0}};
     struct table table;
 
     table_init(&table, columns, COLUMNS);
-    for (size_t i = 0; i < a->n; i++) {
-        /* A page may bring again what one before it has brought. */
-        if (i > 0 && by_topic(&a->row[i - 1], &a->row[i]) == 0)
-            continue;
+    for (size_t i = 0; i < t->n; i++) {
         if (cli->json)
-            put_json(a->row[i], "origin");
-        for (size_t k = 0; k < COLUMNS && !cli->json; k++)
-            table_add(&table, reply_str(reply_at(a->row[i], k)), reply_len(reply_at(a->row[i], k)));
+            put_json(t->row[i], names);
+        else
+            put_row(&table, t->row[i]);
     }
     if (!cli->json)
         table_flush(&table);
@@ -104,18 +54,19 @@ static void show(const struct cli *cli, const struct all *a)
 
 static int run_ls(struct cli *cli, struct err *err)
 {
-    struct all all = {NULL, 0, NULL, 0};
-    int rc = read_all(cli, &all, err);
+    struct topics all;
+    int rc = topics_read(&all, cli, err);
 
     if (rc == 0)
         show(cli, &all);
-    all_done(&all);
+    topics_done(&all);
     return rc;
 }
 
 /* Subscribe or unsubscribe. */
 static int change(struct cli *cli, const char *function, struct err *err)
 {
+    static const char *const names[COLUMNS] = {"topic", "queue", "status", ""};
     struct cli_call call = {.n = 0};
     struct reply *r;
 
@@ -125,7 +76,7 @@ static int change(struct cli *cli, const char *function, struct err *err)
     if (r == NULL)
         return -1;
     if (cli->json) {
-        put_json(r, "status");
+        put_json(r, names);
     } else {
         out_text(reply_str(reply_at(r, 2)), reply_len(reply_at(r, 2)));
         out_printf("\n");
@@ -171,7 +122,8 @@ const struct cli_verb cmd_topic = {
     "  later topic subscribe 'user.*' welcome\n"
     "\n"
     "The file of a daemon says the same with `topics:` under its queue; what was read last\n"
-    "holds. ls: all, and whether a file says so or a call.",
+    "holds. ls: all, whether a file says so or a call, and how often something was\n"
+    "published that fits.",
     1,
     3,
     false,

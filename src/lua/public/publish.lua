@@ -69,16 +69,20 @@ L.register('later_publish', {}, function(R, args)
   local now_us = L.now_us()
   local topic, payload = L.check_topic(args[1]), args[#args]
   local job = L.read_copied(args, 2, 'give TOPIC', 'topic', L.ms(now_us))
-  local queues = L.subscribers(R, topic)
+  local queues, subscriptions = L.subscribers(R, topic)
   if #queues * #payload > BYTES_MAX then
     L.fail('ELATER_SIZE', L.int(#queues) .. ' copies of ' .. L.int(#payload) ..
            ' bytes are more than the 16 MiB of one call')
   end
-  local out = {#queues}
+  local out, is_new = {#queues}, #queues == 0
   for i, queue in ipairs(queues) do
     local copy = L.copy_job(job, queue, queue)
     copy.P, copy.origin = topic, 'topic ' .. topic
     out[i + 1] = deliver(R, copy, payload, now_us)
+    is_new = is_new or out[i + 1][3] ~= 'repeated'
+  end
+  if is_new then
+    L.count_published(R, subscriptions)
   end
   return out
 end)

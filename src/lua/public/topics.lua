@@ -1,11 +1,12 @@
 -- later_subscribe R TOPIC QUEUE -> [TOPIC, QUEUE, 'subscribed' | 'repeated']
 -- later_unsubscribe R TOPIC QUEUE -> [TOPIC, QUEUE, 'unsubscribed' | 'repeated']
--- later_topics R [CURSOR] -> [CURSOR, [TOPIC, QUEUE, origin]...]
+-- later_topics R [CURSOR] -> [CURSOR, [TOPIC, QUEUE, origin, published]...]
 --
 -- TOPIC: a topic, PREFIX.* or * (topic/topic.lua). What is published from now on goes to QUEUE,
 -- also while no worker serves it; nothing that was published before. A subscription that a file
--- says belongs to no file any more once it is made here. origin: file or call. CURSOR: 0 first,
--- then that of the last reply; 0 in a reply: there are no more. As with HSCAN, what is there all
+-- says belongs to no file any more once it is made here. origin: file or call. published: how often
+-- something was published that TOPIC fits, since it has a queue. CURSOR: 0 first, then that of the
+-- last reply; 0 in a reply: there are no more. As with HSCAN, what is there all
 -- the time comes at least once.
 -- Errors: ELATER_ARGS TOPIC QUEUE FULL TYPE. Cost: O(queues of the topic); later_topics: a page.
 
@@ -48,17 +49,20 @@ local function of_files(R, queues)
   return is_of_file
 end
 
--- A page of R:topics -> its queues, each once; {topic, queue}*
-local function read_page(page)
-  local queues, is_known, pairs_of = {}, {}, {}
+-- A page of R:topics -> its queues, each once; {topic, queue, nil, published}*
+local function read_page(R, page)
+  local queues, is_known, rows, names = {}, {}, {}, {}
   for i = 1, #page, 2 do
-    for _, queue in ipairs(L.topic_queues(page[i + 1])) do
-      pairs_of[#pairs_of + 1] = {page[i], queue}
+    names[#names + 1] = page[i]
+  end
+  for i, published in ipairs(L.published(R, names)) do
+    for _, queue in ipairs(L.topic_queues(page[2 * i])) do
+      rows[#rows + 1] = {names[i], queue, nil, published}
       queues[#queues + 1] = not is_known[queue] and queue or nil
       is_known[queue] = true
     end
   end
-  return queues, pairs_of
+  return queues, rows
 end
 
 L.register('later_topics', {'no-writes'}, function(R, args)
@@ -66,7 +70,7 @@ L.register('later_topics', {'no-writes'}, function(R, args)
     L.fail('ELATER_ARGS', 'give [CURSOR]')
   end
   local page = L.ask(R .. ':topics', 'hash', 'HSCAN', args[1] or '0', 'COUNT', PAGE)
-  local queues, rows = read_page(page[2])
+  local queues, rows = read_page(R, page[2])
   local is_of_file = of_files(R, queues)
   for _, row in ipairs(rows) do
     row[3] = is_of_file[row[2]][row[1]] and 'file' or 'call'

@@ -6,7 +6,8 @@
 --
 -- A topic: letters, digits and _ . -, a letter or digit first; at most 8 dots. A subscription: a
 -- topic; PREFIX.*, all topics that begin with `PREFIX.`; or *, all. A publisher reads at most ten
--- fields, whatever the number of topics.
+-- fields, whatever the number of topics. R:stats has, for each subscription, how often something
+-- was published that it fits (published:<subscription>), and how often there was none (unheard).
 
 local TOPIC_MAX, DOTS_MAX = 128, 8
 local TOPICS_MAX = 10000
@@ -56,10 +57,11 @@ local function fitting(topic)
   return names
 end
 
--- -> the queues that get a copy, each once, in order
+-- -> the queues that get a copy, each once, in order; the subscriptions by which they get it
 function L.subscribers(R, topic)
-  local queues, is_known = {}, {}
-  for _, text in ipairs(db('HMGET', R .. ':topics', unpack(fitting(topic)))) do
+  local queues, is_known, names, heard = {}, {}, fitting(topic), {}
+  for i, text in ipairs(db('HMGET', R .. ':topics', unpack(names))) do
+    heard[#heard + 1] = text and names[i] or nil
     for _, queue in ipairs(L.topic_queues(text)) do
       queues[#queues + 1] = not is_known[queue] and queue or nil
       is_known[queue] = true
@@ -70,14 +72,45 @@ function L.subscribers(R, topic)
            ', at most ' .. L.int(QUEUES_MAX) .. ' get copies')
   end
   table.sort(queues)
-  return queues
+  return queues, heard
 end
 
-local function put_queues(R, name, queues)
+-- Count a message. names: the subscriptions that it fits
+function L.count_published(R, names)
+  for _, name in ipairs(names) do
+    L.count(R, 'published', name, 1)
+  end
+  if not names[1] then
+    L.count_as(R, 'unheard', 1)
+  end
+end
+
+-- -> how many messages each of these subscriptions was given
+function L.published(R, names)
+  local fields = {}
+  for i, name in ipairs(names) do
+    fields[i] = 'published:' .. name
+  end
+  local counts = fields[1] and L.ask(R .. ':stats', 'hash', 'HMGET', unpack(fields)) or {}
+  for i = 1, #names do
+    counts[i] = L.whole(counts[i]) or 0
+  end
+  return counts
+end
+
+local function forget_count(R, name)
+  if redis.call('HEXISTS', R .. ':topics', name) == 0 then
+    redis.call('HDEL', R .. ':stats', 'published:' .. name)
+  end
+end
+
+-- Write the queues of a subscription. Without any it is gone, and so is its count.
+function L.put_topic_queues(R, name, queues)
   if queues[1] then
     db('HSET', R .. ':topics', name, table.concat(queues, ' '))
   else
     db('HDEL', R .. ':topics', name)
+    L.hint(forget_count, R, name)
   end
 end
 
@@ -105,7 +138,7 @@ function L.subscribe(R, name, queue)
   queues[#queues + 1] = queue
   table.sort(queues)
   db('SADD', R .. ':names', queue)
-  put_queues(R, name, queues)
+  L.put_topic_queues(R, name, queues)
   return 'subscribed'
 end
 
@@ -117,7 +150,7 @@ function L.unsubscribe(R, name, queue)
     return 'repeated'
   end
   table.remove(queues, at)
-  put_queues(R, name, queues)
+  L.put_topic_queues(R, name, queues)
   return 'unsubscribed'
 end
 

@@ -9,11 +9,7 @@ local function judge(ctx, name, text)
     return
   end
   ctx.tell('broken-topic', name, '', 'its subscription is corrupt', function()
-    if is_name and queues[1] then
-      db('HSET', ctx.R .. ':topics', name, readable)
-    else
-      db('HDEL', ctx.R .. ':topics', name)
-    end
+    L.put_topic_queues(ctx.R, name, is_name and queues or {})
   end)
 end
 

@@ -184,6 +184,7 @@ struct model_calendar {
 struct model_topic {
     const char *name; /* NULL: this place is free */
     bool has[MODEL_QUEUES];
+    int64_t published; /* messages that it fitted, since it has a queue */
 };
 
 /* What the file of a queue subscribes it to. */
@@ -296,6 +297,7 @@ struct model {
     struct model_calendar calendar[MODEL_CALENDARS];
     int64_t schedules_changed; /* a clock number; 0: never */
     struct model_topic topic[MODEL_TOPICS];
+    int64_t unheard; /* messages that fitted no subscription */
     struct model_file file[MODEL_QUEUES];
     struct model_foreign foreign[MODEL_FOREIGNS];
     struct model_pin pin[MODEL_PINS];

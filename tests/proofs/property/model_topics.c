@@ -75,6 +75,14 @@ static const char *unsubscribe(struct model *m, const char *name, int q)
     return word;
 }
 
+/* What is gone once a call is over has no count any more. */
+static void forget_counts(struct model *m)
+{
+    for (int i = 0; i < MODEL_TOPICS; i++)
+        if (!is_used(&m->topic[i]))
+            m->topic[i].published = 0;
+}
+
 static void release(struct model *m, const char *name, int q)
 {
     struct model_file *f = &m->file[q];
@@ -100,6 +108,7 @@ void model_subscribe(struct model *m, const char *name, int q, bool is_end, stru
     out_text(out, model_queue_name(q));
     out_text(out, is_end ? unsubscribe(m, name, q) : subscribe(m, name, q));
     buf_puts(out, "] ");
+    forget_counts(m);
 }
 
 static bool is_named(const char *const *names, size_t n, const char *name)
@@ -160,6 +169,7 @@ void model_declare_topics(struct model *m, int64_t epoch, int64_t read_ms, size_
         buf_puts(out, "] ");
     }
     buf_puts(out, "] ");
+    forget_counts(m);
 }
 
 static bool is_of_file(const struct model *m, const char *name, int q)
@@ -184,6 +194,7 @@ void model_topics(struct model *m, struct buf *out)
             out_text(out, m->topic[i].name);
             out_text(out, model_queue_name(order[k]));
             out_text(out, is_of_file(m, m->topic[i].name, order[k]) ? "file" : "call");
+            out_int(out, m->topic[i].published);
             buf_puts(out, "] ");
         }
     buf_puts(out, "] ");
@@ -270,7 +281,8 @@ static const char *refusal_of(struct model *m, const char *topic, const struct m
     return NULL;
 }
 
-static void deliver(struct model *m, const char *topic, int q, const struct model_options *o,
+/* -> is it a new copy? */
+static bool deliver(struct model *m, const char *topic, int q, const struct model_options *o,
                     struct bytes payload, struct buf *out)
 {
     char token[MODEL_TOKEN];
@@ -294,6 +306,22 @@ static void deliver(struct model *m, const char *topic, int q, const struct mode
     out_text(out, added.id);
     out_text(out, added.word);
     buf_puts(out, "] ");
+    return strcmp(added.word, "repeated") != 0;
+}
+
+static void count_published(struct model *m, const char *topic)
+{
+    bool is_heard = false;
+
+    for (int i = 0; i < MODEL_TOPICS; i++) {
+        struct model_topic *t = &m->topic[i];
+
+        if (t->name == NULL || !is_used(t) || !fits(t->name, topic))
+            continue;
+        t->published++;
+        is_heard = true;
+    }
+    m->unheard += !is_heard;
 }
 
 void model_publish_topic(struct model *m, const char *topic, const struct model_options *o,
@@ -302,6 +330,7 @@ void model_publish_topic(struct model *m, const char *topic, const struct model_
     const char *refusal = topic == NULL ? "ELATER_TOPIC" : o->refusal;
     int order[MODEL_QUEUES];
     int64_t n = 0;
+    bool is_new;
 
     refusal = refusal == NULL ? refusal_of(m, topic, o, payload) : refusal;
     if (refusal != NULL) {
@@ -313,10 +342,13 @@ void model_publish_topic(struct model *m, const char *topic, const struct model_
         n += gets_copy(m, topic, q);
     buf_puts(out, "[ ");
     out_int(out, n);
+    is_new = n == 0;
     for (int k = 0; k < MODEL_QUEUES; k++)
         if (gets_copy(m, topic, order[k]))
-            deliver(m, topic, order[k], o, payload, out);
+            is_new |= deliver(m, topic, order[k], o, payload, out);
     buf_puts(out, "] ");
+    if (is_new)
+        count_published(m, topic);
 }
 
 /* ---- keys */
@@ -324,6 +356,7 @@ void model_publish_topic(struct model *m, const char *topic, const struct model_
 void topics_render(const struct model *m, struct rows *rows)
 {
     int order[MODEL_QUEUES];
+    char key[128];
 
     sort_queues(order);
     for (int i = 0; i < MODEL_TOPICS; i++) {
@@ -337,7 +370,13 @@ void topics_render(const struct model *m, struct rows *rows)
             rows_index(rows, "topic", m->topic[i].name);
         }
         buf_done(&text);
+        if (m->topic[i].published > 0) {
+            (void)snprintf(key, sizeof(key), "published:%s", m->topic[i].name);
+            rows_number(rows, "stats", "hash", key, m->topic[i].published);
+        }
     }
+    if (m->unheard > 0)
+        rows_number(rows, "stats", "hash", "unheard", m->unheard);
     for (int q = 0; q < MODEL_QUEUES; q++) {
         struct buf text = BUF_INIT;
 

@@ -1,0 +1,22 @@
+/* All subscriptions of the namespace, read page by page. */
+#ifndef LATER_CLI_TOPICS_H
+#define LATER_CLI_TOPICS_H
+
+#include "cli/cli.h"
+#include "redis/reply.h"
+
+/* The elements of a row, as of later_topics. An older library does not give the last one. */
+enum { TOPICS_TOPIC, TOPICS_QUEUE, TOPICS_ORIGIN, TOPICS_PUBLISHED };
+
+struct topics {
+    const struct reply **row; /* sorted by topic and queue, each once */
+    size_t n;
+    struct reply **page; /* the replies that have them */
+    size_t npages;
+};
+
+/* Read them. 0, or -1 with err. Call topics_done in any case. */
+int topics_read(struct topics *t, struct cli *cli, struct err *err);
+void topics_done(struct topics *t);
+
+#endif
