@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -29,14 +30,14 @@ static struct stage stage;
 
 static const char places[] = "concurrency: 4\n";
 
-/* First attempts of `short` end after 3 s, those of `long` never. */
+/* First attempts of `short` end once let_short_end() was called, those of `long` never. */
 static void play(void)
 {
-    test_handler(
-        stage.dir, "short",
-        "echo \"begin$LATER_ATTEMPT $LATER_ID\" >> %s; [ $LATER_ATTEMPT -gt 1 ] || sleep 3; "
-        "echo \"end$LATER_ATTEMPT $LATER_ID\" >> %s",
-        stage.out, stage.out);
+    test_handler(stage.dir, "short",
+                 "echo \"begin$LATER_ATTEMPT $LATER_ID\" >> %s; "
+                 "until [ $LATER_ATTEMPT -gt 1 ] || [ -e %s/end ]; do sleep 0.1; done; "
+                 "echo \"end$LATER_ATTEMPT $LATER_ID\" >> %s",
+                 stage.out, stage.dir, stage.out);
     test_handler(stage.dir, "long",
                  "echo \"begin$LATER_ATTEMPT $LATER_ID\" >> %s; "
                  "[ $LATER_ATTEMPT -gt 1 ] || while sleep 0.1; do [ -d %s ] || exit; done; "
@@ -49,6 +50,13 @@ static void play(void)
     }
     assert_true(test_until_lines(stage.out, "begin1", 4, STAGE_WAIT_MS));
     stage_start_plain(&stage, &stage.b, "b", places);
+}
+
+static void let_short_end(void)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/end", stage.dir);
+
+    assert_int_equal(mkdir(path, 0700), 0);
 }
 
 /* Children of the daemon, without its guard. */
@@ -149,6 +157,7 @@ static void L7_stopped_worker(void **state)
     play();
     begin = mono_now();
     test_laterd_kill(&stage.a, SIGSTOP);
+    let_short_end();
     left = (struct few){stage.a.proc.pid, 4};
     wait_for_take_over(begin, "L7");
     /* The short handlers have ended and are zombies, as nobody reaped them; the long ones still
@@ -178,14 +187,15 @@ static void T4_suspended_machine(void **state)
     assert_int_equal(n, 4);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(kill(-pids[i], SIGSTOP), 0); /* each leads a process group */
+    let_short_end();
     wait_for_take_over(begin, "T4");
     assert_int_equal(test_lines(stage.out, "end1"), 0);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(kill(-pids[i], SIGCONT), 0);
     test_laterd_kill(&stage.a, SIGCONT);
     check_return(4);
-    /* One line is from the job added at the end. At most the short handlers, whose sleep was over,
-     * wrote theirs before they were killed; no long one did. */
+    /* One line is from the job added at the end. At most the short handlers wrote theirs before
+     * they were killed; no long one did. */
     assert_in_range(test_lines(stage.out, "end1"), 1, 3);
     (void)printf("figure T4: 4 of 4 late results refused and logged, 0 handlers left\n");
 }
