@@ -11,7 +11,8 @@
 
 local INDEX_MAX = 200000    -- more than all names that the other limits allow
 local AT_ONCE = 1000        -- names in a command
-local BYTES_MAX = 256        -- bytes, of what tidying takes over
+local BYTES_MAX = 256       -- bytes, of what tidying takes over
+local GATES_READ = 2000     -- queues with gates; with more of them, locks that are gone are left
 
 local function declared_lock(text)
   local gates = L.queue_gates(text)
@@ -75,13 +76,15 @@ local function drop(R, members)
   end
 end
 
--- -> member -> true for the locks that queues declare; nil: they cannot be read. Cost: O(queues
--- with gates)
+-- -> member -> true for the locks that queues declare; nil: they cannot be read, or there are so
+-- many that reading takes long
 local function declared_locks(R)
-  local all, locks = redis.pcall('HGETALL', R .. ':queues'), {}
-  if all.err then
+  local key, locks = R .. ':queues', {}
+  local n = redis.pcall('HLEN', key)
+  if type(n) ~= 'number' or n > GATES_READ then
     return nil
   end
+  local all = redis.call('HGETALL', key)
   for i = 2, #all, 2 do
     local lock = declared_lock(all[i])
     if lock then
@@ -144,7 +147,6 @@ end
 local EVERY_MS = 5000
 local PAGE = 200            -- names of a source a call, and of the index
 local BIG_PAGE = 50         -- the same of sources whose values may be large
-local GATES_READ = 2000     -- queues with gates; of more, stale locks are left: reading takes long
 
 -- Add those of these members that the index lacks.
 local function add_missing(R, members)
@@ -215,7 +217,7 @@ local function is_there(R, kind, name, member, locks)
     return limit and limit.kind == kind
   elseif kind == 'lock' then
     if locks.all == nil then
-      locks.all = redis.call('HLEN', R .. ':queues') <= GATES_READ and declared_locks(R) or false
+      locks.all = declared_locks(R) or false
     end
     return not locks.all or locks.all[member]
   end
