@@ -206,14 +206,15 @@ function L.bury_new(R, job, payload, why, now_us)
 end
 
 -- -> the reply to the first add with the job's token, or nil: no token, or a new one; refuses
--- another queue or payload under the token; and what L.put_token is to be given
-function L.repeated(R, job, payload)
+-- another queue or payload under the token; and what L.put_token is to be given. get: reads Redis:
+-- db, or redis.call for a call without a draft
+function L.repeated(R, job, payload, get)
   local token = job.token
   if not token then
     return nil
   end
   local print = redis.sha1hex(job.queue .. '\n' .. (job.P and job.P .. '\n' or '') .. payload)
-  local was = db('GET', R .. ':token:' .. token)
+  local was = get('GET', L.token_key(R, job))
   if not was then
     return nil, print
   end
@@ -225,11 +226,20 @@ function L.repeated(R, job, payload)
   return {id, 'repeated', tonumber(due)}
 end
 
--- Remember what the add with the job's token answered. print: of L.repeated
+function L.token_key(R, job)
+  return R .. ':token:' .. job.token
+end
+
+-- -> the value of a token: what its first add answered; until when it is kept, ms. print: of
+-- L.repeated
+function L.token_text(reply, print, now_us)
+  return reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print, L.ms(now_us) + 1000 * L.TOKEN_TTL_S
+end
+
+-- Remember what the add with the job's token answered.
 function L.put_token(R, job, reply, print, now_us)
   if job.token then
-    db('SET', R .. ':token:' .. job.token, reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print,
-       L.ms(now_us) + 1000 * L.TOKEN_TTL_S)
+    db('SET', L.token_key(R, job), L.token_text(reply, print, now_us))
   end
 end
 
@@ -253,7 +263,7 @@ end
 -- Add a job whose payload and gates are checked, or which passes none, through the draft. -> [id,
 -- status, due_ms]
 function L.add_ungated(R, job, payload, now_us)
-  local reply, print = L.repeated(R, job, payload)
+  local reply, print = L.repeated(R, job, payload, db)
   if reply then
     return reply
   end
@@ -286,12 +296,12 @@ end
 
 -- The same, for a call that does nothing else.
 function L.add_one(R, job, payload, now_us)
-  if job.token or job.u or job.W or job.priority ~= 5 then
+  if job.u or job.W then
     return L.add_in_draft(R, job, payload, now_us)
   elseif #payload > L.LEAST_LIMIT then
     L.check_payload(R, job.queue, payload)
   end
-  return {L.add_at_once(R, job, payload, now_us), 'added', job.due}
+  return L.add_at_once(R, job, payload, now_us)
 end
 
 -- Read the options args[from..to], names and values, of a job that is due now without one.

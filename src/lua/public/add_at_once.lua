@@ -1,13 +1,18 @@
--- The add of a job without token and unique key, with priority 5. Most adds are plain. So it
--- writes at once: a draft and the checks of types would cost as much as the writes. When a write
--- fails, the writes before it are taken back.
+-- The add of a job without unique key. Most adds are so. So it writes at once: a draft and the
+-- checks of types would cost more than the writes. When a write fails, the writes before it are
+-- taken back.
 
 L.NEW = {crashes = 0}
 
 local ADDED = L.SERIES_COLUMN.added
 
-local function key_of(R, job)
-  return R .. ':q:' .. job.queue .. ':5'
+-- As L.mark_set. job.marks_before: what is to be put back
+local function set_mark(R, job, mark)
+  local marks = redis.call('HGET', R .. ':prio', job.queue) or ''
+  if not string.find(marks, mark, 1, true) then
+    redis.call('HSET', R .. ':prio', job.queue, marks .. mark)
+    job.marks_before = marks
+  end
 end
 
 -- As L.lower_head, but with one command for most jobs: LT writes only a head that is new or lower,
@@ -28,7 +33,9 @@ local function lower_head(R, job)
   redis.pcall('PUBLISH', R .. ':wake', queue)
 end
 
-local function write(R, id, job, payload)
+-- token: {text, until ms} of the job's token; nil: it has none
+local function write(R, id, job, payload, token)
+  local key, mark = L.waiting_key(R, job, L.NEW)
   job.big = #payload > L.BIG
   if job.big then
     redis.call('SET', R .. ':big:' .. id, payload)
@@ -37,8 +44,24 @@ local function write(R, id, job, payload)
   if job.b then
     redis.call('ZADD', R .. ':members:' .. job.b, 0, id)
   end
-  redis.call('ZADD', key_of(R, job), L.int(job.due), id)
+  if mark then
+    set_mark(R, job, mark)
+  end
+  redis.call('ZADD', key, L.int(job.due), id)
   lower_head(R, job)
+  -- The last write: of a torn transaction Redis 7.0 may load the first half, and a token without a
+  -- job would answer for one that is not there.
+  if token then
+    redis.call('SET', L.token_key(R, job), token[1], 'PXAT', L.int(token[2]))
+  end
+end
+
+local function put_marks_back(R, queue, marks)
+  if marks == '' then
+    redis.pcall('HDEL', R .. ':prio', queue)
+  elseif marks then
+    redis.pcall('HSET', R .. ':prio', queue, marks)
+  end
 end
 
 local function put_clock_back(R, clock)
@@ -54,7 +77,11 @@ end
 local function take_back(R, id, job, clock)
   redis.pcall('HDEL', R .. ':jobs', id)
   redis.pcall('DEL', R .. ':big:' .. id)
-  redis.pcall('ZREM', key_of(R, job), id)
+  redis.pcall('ZREM', (L.waiting_key(R, job, L.NEW)), id)
+  if job.token then
+    redis.pcall('DEL', L.token_key(R, job))
+  end
+  put_marks_back(R, job.queue, job.marks_before)
   if job.b then
     redis.pcall('ZREM', R .. ':members:' .. job.b, id)
   end
@@ -70,27 +97,33 @@ local function take_back(R, id, job, clock)
   end
 end
 
--- Write a job that is checked except for its gates. -> its id
+-- Write a job that is checked except for its gates, token and batch. -> [id, status, due_ms]
 function L.add_at_once(R, job, payload, now_us)
   local gates = redis.call('HGET', R .. ':queues', job.queue)
   if gates or job.has_options then
     L.check_gates(R, job, L.queue_gates(gates))
+  end
+  local repeated, print = L.repeated(R, job, payload, redis.call)
+  if repeated then
+    return repeated
   end
   if job.b then
     L.check_batch_size(job.b, redis.call('HGET', R .. ':batches', job.b),
                  redis.call('ZCARD', R .. ':members:' .. job.b), 1)
   end
   local number, clock = L.tick_at_once(R, now_us)
-  local id = L.id(number)
-  local ok, why = pcall(write, R, id, job, payload)
+  local reply = {L.id(number), 'added', job.due}
+  local id, token = reply[1], print and {L.token_text(reply, print, now_us)}
+  local ok, why = pcall(write, R, id, job, payload, token)
   if not ok then
     take_back(R, id, job, clock)
-    L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':5', 'zset', 'heads', 'zset', 'names', 'set')
+    L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset',
+           'prio', 'hash', 'heads', 'zset', 'names', 'set')
     error(why, 0)
   end
   L.count_in_series(R, job.queue, ADDED, 1)
   if L.events then
     L.event('added', id, job.queue, job.due)
   end
-  return id
+  return reply
 end

@@ -55,7 +55,7 @@ local function deliver(R, job, payload, now_us)
       error(answer, 0)
     end
     local print
-    answer, print = L.repeated(R, job, payload)
+    answer, print = L.repeated(R, job, payload, db)
     if not answer then
       local id = L.bury_new(R, job, payload, string.match(why, '^%S+ (.*)$'), now_us)
       answer = {id, 'buried', job.due}

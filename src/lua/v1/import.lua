@@ -170,7 +170,7 @@ end
 
 -- Write a checked job that is dead already. -> its status
 local function add_dead(R, job, payload, now_us)
-  local reply, print = L.repeated(R, job, payload)
+  local reply, print = L.repeated(R, job, payload, db)
   if reply then
     return 'repeated'
   end

@@ -143,7 +143,9 @@ static void make_world(void)
     (void)redis("ZADD R:due:mail 1767225600000 raw");
     (void)fcall("later_v1_await %s", meant("$A"));
     (void)fcall("later_batch b finally sms on_dead mail pay");
-    assert_starts(fcall("later_add far in 1h batch b x"), "[j");
+    /* The first record over 64 bytes turns R:jobs from a list into a table, which nothing undoes.
+     */
+    assert_starts(fcall("later_add far in 1h batch b %070d", 1), "[j");
     (void)fcall("later_batch ended keep 0s");
     (void)fcall("later_batch_seal ended");
     (void)fcall("later_v1_note stray-key later:x");
