@@ -26,7 +26,7 @@ for file in src/lua/*/*.lua; do
 done
 # later_v1_rights must ask for every command that daemons use, and for no other. Left out here are functions that
 # only `later` calls: etc/users.acl grants their commands to its users.
-by_hand='v1/audit v1/audit_batches v1/audit_beside v1/audit_gates v1/audit_queues v1/audit_schedules v1/audit_topics v1/distinct v1/series v1/audit_seen v1/list v1/metrics v1/batches v1/health v1/gates v1/workers'
+by_hand='v1/audit audit/job audit/jobs audit/sets audit/running audit/keys audit/beside audit/gates audit/queues audit/batches audit/schedules audit/topics audit/seen v1/distinct v1/series v1/list v1/metrics v1/batches v1/health v1/gates v1/workers'
 by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result public/batch_jobs public/batch_show public/top public/seen seen/bloom public/find v1/recent"
 daemons=
 for file in src/lua/*/*.lua; do

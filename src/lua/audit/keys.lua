@@ -1,0 +1,50 @@
+-- Phase keys of later_v1_audit and later_v1_repair (v1/audit.lua): the types of the keys of the
+-- namespace, and those of one job, worker or filter each.
+
+local audit = L.audit
+local queue_of, mend_record, bury, LOST = audit.queue_of, audit.mend_record, audit.bury, audit.LOST
+
+-- Judge a key big:<id>. If no job uses the payload, it is removed; without any record it is all
+-- that is left of a job, and is buried as one.
+local function judge_big(ctx, id)
+  local R = ctx.R
+  local record = db('HGET', R .. ':jobs', id) or nil
+  local job = L.parse(record)
+  if (job and job.big) or db('ZSCORE', R .. ':running', id) then
+    return
+  elseif record then
+    local text = 'a payload beside a record that has its own'
+    ctx.tell('orphan-payload', id, queue_of(record), text, function()
+      L.drop_key(R .. ':big:' .. id)
+    end)
+    return
+  end
+  local why = 'its payload is all that is left of it'
+  ctx.tell('orphan-payload', id, '', why, function()
+    mend_record(R, id, LOST, nil)
+    bury(ctx, LOST, id, why, {})
+  end)
+end
+
+function L.audit_keys(ctx, pairs_of)
+  local R = ctx.R
+  for i = 1, #pairs_of, 2 do
+    local name, want = pairs_of[i], pairs_of[i + 1]
+    local is = db('TYPE', R .. ':' .. name).ok
+    local id, epoch = string.match(name, '^big:(.*)$'), string.match(name, '^worker:(.*)$')
+    if is ~= 'none' and want ~= '' and is ~= want then
+      ctx.tell('wrong-type', name, '', 'this key is a ' .. is .. ', laterd needs a ' .. want ..
+           ' there: rename or delete it')
+    elseif is ~= 'none' and id and not ctx.is_dark then
+      judge_big(ctx, id)
+    elseif is ~= 'none' and epoch and not ctx.is_dark and
+           db('HEXISTS', R .. ':workers', epoch) == 0 then
+      ctx.tell('leftover', epoch, '', 'fields of a worker that is not registered', function()
+        L.drop_key(R .. ':worker:' .. epoch)
+      end)
+    elseif is ~= 'none' and string.find(name, '^seen:') then
+      L.audit_generation(ctx, name)
+    end
+  end
+  return '0', #pairs_of / 2
+end

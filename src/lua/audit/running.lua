@@ -1,0 +1,47 @@
+-- Phase running of later_v1_audit and later_v1_repair (v1/audit.lua): ZSCAN of the running jobs (no
+-- name). Each must belong to a worker, and have a record and a start number.
+
+local audit = L.audit
+local queue_of, worker_of, left_to = audit.queue_of, audit.worker_of, audit.left_to
+local mend_record, bury, LOST = audit.mend_record, audit.bury, audit.LOST
+
+-- Bury a running job that no worker can hold: neither a worker nor a reap would ever take it.
+local function bury_unheld(ctx, id, why)
+  local R = ctx.R
+  local record = db('HGET', R .. ':jobs', id) or nil
+  local queue = queue_of(record) or LOST
+  if not L.parse(record) then
+    mend_record(R, id, queue, record)
+  end
+  db('ZREM', R .. ':running', id)
+  bury(ctx, queue, id, why, {})
+end
+
+local function judge_running(ctx, id, score)
+  local R, who, epoch = ctx.R, worker_of(ctx, score)
+  if who == 'nobody' then
+    local why = 'it is running, and ' .. L.one_line(epoch) .. ' is no worker'
+    ctx.tell('bad-owner', id, queue_of(db('HGET', R .. ':jobs', id) or nil), why, function()
+      bury_unheld(ctx, id, why)
+    end)
+    return
+  end
+  if who == 'stranger' then
+    ctx.tell('stranger', id, queue_of(db('HGET', R .. ':jobs', id) or nil), 'worker ' .. epoch ..
+         ' holds it and is not registered: the next reap takes it back')
+  end
+  if db('HEXISTS', R .. ':jobs', id) == 0 then
+    ctx.tell('no-record', id, '', 'its record is missing' .. left_to(who, epoch))
+  end
+  if L.tries(db('HGET', R .. ':tries', id)).starts < 1 then
+    ctx.tell('no-start', id, '', 'its start number is missing' .. left_to(who, epoch))
+  end
+end
+
+function L.audit_running(ctx, cursor, count)
+  local page = db('ZSCAN', ctx.R .. ':running', cursor, 'COUNT', count)
+  for i = 1, #page[2], 2 do
+    judge_running(ctx, page[2][i], page[2][i + 1])
+  end
+  return page[1], #page[2] / 2
+end
