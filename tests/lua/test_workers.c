@@ -551,6 +551,45 @@ static void test_unserved_queues(void **state)
     assert_string_equal(redis("EXISTS R:unserved R:notes"), "0");
 }
 
+/* A key of a foreign type keeps only what reads it from being done. */
+static void test_tidy_past_foreign_keys(void **state)
+{
+    static const char *const keys[] = {"await", "notes", "names", "timers", "heads", "unserved"};
+    const char *w = worker();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        int64_t today = now_ms() / 86400000;
+
+        (void)redis("DEL R:h:mail:%lld R:batches R:batch:ended R:%s", (long long)today, keys[i]);
+        (void)redis("SET R:%s x", keys[i]);
+        (void)redis("HSET R:batches old keep_ms=1\n");
+        (void)redis("ZADD R:batch:ended 1000 old");
+        assert_string_equal(fcall("later_v1_tidy %s 0 1 series:mail 6:100", w), "[[] 0]");
+        assert_string_equal(redis("EXISTS R:h:mail:%lld", (long long)today), "1");
+        assert_string_equal(redis("EXISTS R:batches R:batch:ended"), "0");
+        assert_string_equal(redis("GET R:%s", keys[i]), "x");
+        (void)redis("DEL R:%s", keys[i]);
+    }
+}
+
+/* Ten thousand programs wait for jobs: the call reads some of them, and all in time. */
+static void test_tidy_of_many_awaited(void **state)
+{
+    const char *w = worker();
+    int64_t left = 9000;
+
+    (void)state;
+    (void)redis("EVAL for\ti=1,9000\tdo\tredis.call('HSET',KEYS[1],i,i%%9==0\tand\t1000\tor\t1e15)"
+                "\tend 1 R:await");
+    for (int i = 0; i < 2000 && left > 8000; i++) {
+        assert_string_equal(fcall("later_v1_tidy %s 0", w), "[[] 0]");
+        (void)redis("HLEN R:await");
+        left = int_at(-1);
+    }
+    assert_int_equal(left, 8000);
+}
+
 static void test_tidy_refusals(void **state)
 {
     const char *w = worker(), *before;
@@ -737,6 +776,8 @@ int main(void)
                                        FX_TEST(test_tidy_buries_what_is_never_due),
                                        FX_TEST(test_tidy_repairs_marks),
                                        FX_TEST(test_unserved_queues),
+                                       FX_TEST(test_tidy_past_foreign_keys),
+                                       FX_TEST(test_tidy_of_many_awaited),
                                        FX_TEST(test_tidy_refusals),
                                        FX_TEST(test_tidy_drops_names),
                                        FX_TEST(test_forget),

@@ -18,6 +18,7 @@ local TRIM_ROWS = 1000
 local TRIM_CALL = 4000
 local MANY_NAMES = 1000
 local CURSORS = 16           -- of schedules that are gone
+local OLD_ROWS, OLD_SPAN = 500, 16384 -- of R:await, which may have 10,000 entries
 
 -- Bury raw members whose scores are behind every possible now. They may be large: about TIDY_BYTES
 -- of them are read. -> how many were buried
@@ -135,12 +136,15 @@ local function unserved(R, is_served, now_ms)
   return out
 end
 
--- Remove entries of a hash name -> ms that are before `before`, among the first 1,000.
-local function drop_old(key, before)
-  local all = db('HGETALL', key)
-  for i = 1, math.min(#all, 2000), 2 do
-    if (tonumber(all[i + 1]) or 0) < before then
-      db('HDEL', key, all[i])
+-- Remove entries of a hash name -> ms that are before `before`, among some hundred, at random in a
+-- large hash: any number is a cursor. Those at the beginning are met only from 0 on.
+local function drop_old(key, before, now_us)
+  local at = now_us % OLD_SPAN
+  local cursor = L.int(at < OLD_SPAN / 8 and 0 or at)
+  local some = L.ask(key, 'hash', 'HSCAN', cursor, 'COUNT', OLD_ROWS)[2]
+  for i = 1, #some, 2 do
+    if (tonumber(some[i + 1]) or 0) < before then
+      db('HDEL', key, some[i])
     end
   end
 end
@@ -262,14 +266,15 @@ L.register('later_v1_tidy', {'allow-oom'}, function(R, args)
   local now_ms = L.ms(now_us)
   keep_state(R, args[1], fields, now_ms)
   local buried, book = tidy_queues(R, queues, now_us), L.book(R, now_us)
+  -- A key of a foreign type keeps only the part that reads it from being done.
   L.try(L.tidy_pinned, book)
-  L.hand_on(book)
-  drop_old(R .. ':await', now_ms)
-  drop_old(R .. ':notes', now_ms - 600000)
-  drop_names(R, is_served)
+  L.unless_foreign(L.hand_on, book)
+  L.unless_foreign(drop_old, R .. ':await', now_ms, now_us)
+  L.unless_foreign(drop_old, R .. ':notes', now_ms - 600000, now_us)
+  L.unless_foreign(drop_names, R, is_served)
   L.try(L.tidy_batches, R, now_ms)
   L.try(L.tidy_schedules, R, now_ms, CURSORS)
-  repair_timers(R, now_us)
+  L.unless_foreign(repair_timers, R, now_us)
   L.mend_names(R, now_ms)
-  return {unserved(R, is_served, now_ms), buried}
+  return {L.unless_foreign(unserved, R, is_served, now_ms) or {}, buried}
 end)
