@@ -307,6 +307,23 @@ static const char *import_words(const char *line)
     return send_args(argc, argv, NULL);
 }
 
+/* A pinned job passes no gates, and a dead one may have died of what its queue refuses. */
+static void test_import_past_the_gates(void **state)
+{
+    const char *dead = text("3 due 1000 tries 0~0~0 dead dead~0~1000~0~too~large^ %02001d", 1);
+
+    (void)state;
+    (void)redis("HSET R:queues mail lock=user:{key}");
+    (void)redis("HSET R:config max_payload:mail 2000");
+    assert_refused("ELATER_KEY", "later_v1_import mail 0 x");
+    assert_refused("ELATER_SIZE", "later_v1_import mail 1 key k %02001d", 1);
+    assert_string_equal(fcall("later_v1_import mail 1 pinned hweb1 x"), "[1 added]");
+    assert_string_equal(redis("ZCARD R:pin:mail:hweb1"), "1");
+    assert_string_equal(import_words(dead), "[1 added]");
+    assert_string_equal(redis("ZCARD R:dead:mail"), "1");
+    assert_starts(fcall("later_v1_import mail 1 pinned hweb1 %02001d", 1), "!ELATER_SIZE ");
+}
+
 /* A dead job may come as a dead one: with what it died of, and retried as if it had died here. */
 static void test_import_dead(void **state)
 {
@@ -443,13 +460,21 @@ static void test_adopt_remove(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_purge_waiting),      FX_TEST(test_purge_some),
-        FX_TEST(test_purge_ended),        FX_TEST(test_purge_parked),
-        FX_TEST(test_purge_foreign_type), FX_TEST(test_export_pages),
-        FX_TEST(test_export_at_work),     FX_TEST(test_export_states),
-        FX_TEST(test_export_large),       FX_TEST(test_import),
-        FX_TEST(test_import_gates),       FX_TEST(test_import_refused),
-        FX_TEST(test_import_dead),        FX_TEST(test_adopt),
+        FX_TEST(test_purge_waiting),
+        FX_TEST(test_purge_some),
+        FX_TEST(test_purge_ended),
+        FX_TEST(test_purge_parked),
+        FX_TEST(test_purge_foreign_type),
+        FX_TEST(test_export_pages),
+        FX_TEST(test_export_at_work),
+        FX_TEST(test_export_states),
+        FX_TEST(test_export_large),
+        FX_TEST(test_import),
+        FX_TEST(test_import_past_the_gates),
+        FX_TEST(test_import_gates),
+        FX_TEST(test_import_refused),
+        FX_TEST(test_import_dead),
+        FX_TEST(test_adopt),
         FX_TEST(test_adopt_remove),
     };
 

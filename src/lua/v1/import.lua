@@ -11,7 +11,8 @@
 -- the token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with
 -- this payload.
 -- dead OUTCOME (as R:errors has it; goes alone): the job is dead, not waiting. It takes no unique
--- key, is not counted as one that died, and makes no room for itself. tries "STARTS ATTEMPTS
+-- key, is not counted as one that died, and makes no room for itself. It may have died of what the
+-- queue refuses: a larger payload, no key for its gates. tries "STARTS ATTEMPTS
 -- CRASHES" goes with it. With the token import:ID also `repeated`, when the job ID is dead.
 -- Errors: as later_add; the text ends with `[record N]` if it is about the N-th. Cost: O(k log n).
 
@@ -228,10 +229,10 @@ local function read_jobs(R, args, queue, now_ms, jobs, payloads)
                  has_options = false}
     at = read_options(args, at, job, now_ms)
     local payload = args[at]
-    if #payload > L.LEAST_LIMIT then
+    if #payload > L.LEAST_LIMIT and not job.dead then
       L.check_payload(R, queue, payload)
     end
-    L.check_gates(R, job, of_queue)
+    L.check_gates(R, job, not (job.dead or job.W) and of_queue or nil)
     if job.b then
       L.check_join(R, job.b, 1)
     end

@@ -152,6 +152,7 @@ static void import_alone(struct maker *k, struct model_import *row, int *n)
     if (!percent(k, 25))
         return;
     row->dead = PICK(k, whys);
+    row->o.is_dead = true;
     row->died_ms = MODEL_MS(k->m) + (percent(k, 80) ? -any(k, 100000) : any(k, 100000));
     row->starts = below(k, 4);
     row->attempts = below(k, 4);

@@ -147,6 +147,7 @@ struct model_options {
     struct model_chain chain;
     const char *inside;  /* the batch of the job that adds this one; NULL: none */
     const char *refusal; /* of an option that is refused when it is read; NULL: none */
+    bool is_dead;        /* it is imported dead: its queue refuses nothing */
 };
 
 /* A schedule, and how far it is; that stays when the schedule goes. */

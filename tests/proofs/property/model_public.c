@@ -106,7 +106,7 @@ static const char *refused_gates(struct model *m, int q, const struct model_opti
             if (k != KIND_LOCK && limit_of(m, (enum gate_kind)k, filled) == NULL)
                 return "ELATER_LIMIT";
         }
-        if (common[0] != '\0' && !fill_key(filled, common, o->key))
+        if (!o->is_dead && common[0] != '\0' && !fill_key(filled, common, o->key))
             return "ELATER_KEY";
     }
     if (o->unique != NULL && o->chain.batch != NULL)
@@ -169,7 +169,7 @@ const char *model_refusal(struct model *m, int q, const struct model_options *o,
 {
     if (o->refusal != NULL)
         return o->refusal;
-    return is_too_large(m, q, bytes) ? "ELATER_SIZE" : refused_gates(m, q, o);
+    return !o->is_dead && is_too_large(m, q, bytes) ? "ELATER_SIZE" : refused_gates(m, q, o);
 }
 
 /* A waiting or parked job gets the options and payload of an add, and keeps its id. */
