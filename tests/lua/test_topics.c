@@ -214,6 +214,21 @@ static void test_files(void **state)
     assert_refused("ELATER_ARGS", "later_v1_declare_topics %s 1 last 1 3 mail a", w);
 }
 
+/* A queue that is gone is subscribed to nothing that a file said. */
+static void test_forgotten(void **state)
+{
+    long long r = now_ms() - 1000;
+
+    (void)state;
+    (void)fcall("later_v1_declare_topics %s %lld last 1 3 mail a b.*", worker(), r);
+    (void)fcall("later_subscribe b.* sms");
+    (void)fcall("later_subscribe c mail");
+    assert_string_equal(fcall("later_v1_forget mail"), "forgotten");
+    assert_string_equal(fcall("later_topics"), "[0 [b.* sms call 0] [c mail call 0]]");
+    assert_string_equal(redis("EXISTS R:topic:file"), "0");
+    assert_string_equal(fcall("later_publish a x"), "[0]");
+}
+
 /* How often something was published that a subscription fits, as long as it has a queue. */
 static void test_published(void **state)
 {
@@ -240,9 +255,10 @@ static void test_published(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_names), FX_TEST(test_who_gets_a_copy), FX_TEST(test_repeated),
-        FX_TEST(test_full),  FX_TEST(test_buried),          FX_TEST(test_limits),
-        FX_TEST(test_files), FX_TEST(test_published),       FX_TEST(test_by_hand),
+        FX_TEST(test_names),   FX_TEST(test_who_gets_a_copy), FX_TEST(test_repeated),
+        FX_TEST(test_full),    FX_TEST(test_buried),          FX_TEST(test_limits),
+        FX_TEST(test_files),   FX_TEST(test_forgotten),       FX_TEST(test_published),
+        FX_TEST(test_by_hand),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -125,6 +125,10 @@ end
 -- Subscribe a queue. Both names were checked. -> subscribed | repeated
 function L.subscribe(R, name, queue)
   local text = db('HGET', R .. ':topics', name)
+  -- Workers say again and again what is there: a search is cheaper than to read all names.
+  if text and string.find(' ' .. text .. ' ', ' ' .. queue .. ' ', 1, true) then
+    return 'repeated'
+  end
   local queues = L.topic_queues(text)
   if place_of(queues, queue) then
     return 'repeated'
@@ -164,6 +168,15 @@ function L.file_topics(R, queue)
     names[#names + 1] = name
   end
   return L.whole(read_ms) or 0, names
+end
+
+-- The queue is gone: what a file subscribed it to is no more.
+function L.drop_file_topics(R, queue)
+  local _, names = L.file_topics(R, queue)
+  for _, name in ipairs(names) do
+    L.unsubscribe(R, name, queue)
+  end
+  db('HDEL', R .. ':topic:file', queue)
 end
 
 -- names: the subscriptions, checked

@@ -1,8 +1,9 @@
 -- later_v1_forget R QUEUE -> 'forgotten'
 --
 -- Remove the name of a queue that is used no more, and all that is kept under it: counters, pause,
--- gates, the largest payload, notes. A later add makes it a new queue. Unique keys that
--- unique_for holds stay taken. May be repeated.
+-- gates, the largest payload, notes, the topics that a file said. A later add makes it a new queue.
+-- Unique keys that unique_for holds stay taken, and so does what later_subscribe said: the next
+-- message of its topic makes the queue anew. May be repeated.
 -- Errors: ELATER_ARGS QUEUE TYPE, STATE (it has jobs, or a live worker serves it).
 -- Cost: O(workers), and running jobs up to 1000.
 
@@ -29,6 +30,7 @@ L.register('later_v1_forget', {'allow-oom'}, function(R, args)
   end
   db('HDEL', R .. ':config', 'max_payload:' .. queue)
   db('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
+  L.drop_file_topics(R, queue)
   L.drop_counts(R, queue)
   return 'forgotten'
 end)
