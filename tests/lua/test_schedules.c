@@ -343,6 +343,12 @@ static void test_files(void **state)
     assert_string_equal(named("runs"), "7");
     assert_refused("ELATER_WORKER", "later_v1_declare_schedules 99 1 last 0");
     assert_refused("ELATER_ARGS", "later_v1_declare_schedules %s 1 first 0", w);
+    /* read before the clock was set back, and taken out since */
+    (void)redis("ZADD R:schedule:file %lld a", r + 3600000);
+    assert_string_equal(fcall("later_v1_declare_schedules %s %lld last 1 4 c every 9s p", w, r + 8),
+                        "[[c same]]");
+    assert_refused("ELATER_NOSCHEDULE", "later_schedules a");
+    assert_starts(fcall("later_schedules c"), "[schedule c ");
 }
 
 static void test_pages_and_changes(void **state)

@@ -22,10 +22,15 @@ local function declare(R, words, read_ms, now_us)
   return status
 end
 
--- Remove those of earlier readings. -> whether there are more
+-- Remove those of earlier readings, and of times to come, since the clock was set back. -> whether
+-- there are more
 local function remove_rest(R, read_ms, now_us)
-  local names = db('ZRANGEBYSCORE', R .. ':schedule:file', '-inf', '(' .. L.int(read_ms), 'LIMIT',
-                   0, REMOVED)
+  local file = R .. ':schedule:file'
+  local names = db('ZRANGEBYSCORE', file, '-inf', '(' .. L.int(read_ms), 'LIMIT', 0, REMOVED)
+  for _, name in ipairs(db('ZRANGEBYSCORE', file, '(' .. L.int(L.ms(now_us)), '+inf', 'LIMIT', 0,
+                           REMOVED - #names)) do
+    names[#names + 1] = name
+  end
   for _, name in ipairs(names) do
     L.drop_schedule(R, name, now_us)
   end
