@@ -273,7 +273,7 @@ static void test_overlap_queue_and_replace(void **state)
 
 static void test_run(void **state)
 {
-    const char *w = worker();
+    const char *w = worker(), *id;
 
     (void)state;
     plan(w, now_ms() + 60000, "overlap skip");
@@ -283,12 +283,35 @@ static void test_run(void **state)
     assert_starts(fcall("later_schedule_run s force at +1m"), "[j");
     assert_time(int_at(2, -1), 59000, 60000);
     assert_starts(fcall("later_schedule_run s for 2020-01-01T00:00:00Z at +2m force"), "[j");
+    id = at(0, -1);
     assert_time(int_at(2, -1), 119000, 120000);
-    assert_starts(redis("HGET R:jobs %s", field("job")), "-s S=s O=1577836800000\\n");
+    assert_starts(redis("HGET R:jobs %s", id), "-s S=s O=1577836800000\\n");
     assert_refused("ELATER_OPTION", "later_schedule_run s now");
     assert_refused("ELATER_OPTION", "later_schedule_run s for");
     assert_refused("ELATER_TIME", "later_schedule_run s for soon");
     assert_refused("ELATER_NOSCHEDULE", "later_schedule_run t");
+}
+
+/* A job that was added beside the occurrences, as by a backfill, keeps none of them out, and makes
+ * way for none. */
+static void test_forced_beside(void **state)
+{
+    const char *w = worker(), *id, *last;
+
+    (void)state;
+    plan(w, now_ms() - 1000, "overlap replace");
+    assert_starts(fcall("later_schedule_run s force at +6h"), "[j");
+    id = at(0, -1);
+    assert_int_equal(come(w), 2);
+    assert_string_equal(state_of(id), "waiting");
+    last = field("job");
+    assert_string_not_equal(last, id);
+    assert_string_equal(set("s every 1s overlap skip p"), "changed");
+    assert_string_equal(claim(w, "s", 1), last);
+    assert_string_equal(settle(w, last, 1, "done", 0), "ok");
+    assert_int_equal(come(w), 2); /* not kept out by the one that is due in six hours */
+    assert_string_equal(field("skipped"), "0");
+    assert_string_equal(field("runs"), "3");
 }
 
 /* What hinders the jobs is noted, and the schedule goes on. */
@@ -453,6 +476,7 @@ int main(void)
         FX_TEST(test_overlap_skip),
         FX_TEST(test_overlap_queue_and_replace),
         FX_TEST(test_run),
+        FX_TEST(test_forced_beside),
         FX_TEST(test_refused_later),
         FX_TEST(test_files),
         FX_TEST(test_pages_and_changes),

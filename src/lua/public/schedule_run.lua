@@ -3,7 +3,8 @@
 -- Add a job of this schedule besides its occurrences, which stay as they are: due now, or at T, and
 -- for the occurrence of `for`, which may be past; without it, for the time when it is due. The last
 -- job may keep it out, as `overlap` says: then status is skipped, id empty and due_ms 0. With
--- `force` it is added all the same. A pause does not hinder it. status: added | skipped
+-- `force` it is added all the same, and does not count as the last job. A pause does not hinder it.
+-- status: added | skipped
 -- Errors: ELATER_ARGS SCHEDULE NOSCHEDULE OPTION TIME, and those of later_add. Cost: as later_add.
 
 local FORM = 'give NAME [at T] [for T] [force]'

@@ -188,7 +188,9 @@ function L.start_occurrence(book, s, c, times, day, is_forced)
   end
   local job = make_job(s, times, day, book.now_ms)
   local reply = L.add_in_draft(book.R, job, s.payload, book.now_us)
-  L.assign(c, 'job', reply[1])
+  if not is_forced then -- else it is beside the occurrences, keeps none out and makes way for none
+    L.assign(c, 'job', reply[1])
+  end
   L.assign(c, 'runs', c.runs + 1)
   if L.events then
     L.event('schedule-fired', reply[1], s.queue, job.due, nil, nil, nil, s.name)

@@ -421,7 +421,8 @@ static bool start(struct model *m, struct model_schedule *s, const struct occurr
     }
     (void)model_add_one(m, s->queue, &job, s->payload, added);
     counts.added++;
-    memcpy(s->job_id, added->id, sizeof(s->job_id));
+    if (!is_forced)
+        memcpy(s->job_id, added->id, sizeof(s->job_id));
     s->runs++;
     return true;
 }
