@@ -702,6 +702,9 @@ static void test_granted_suspect_first(void **cmocka_state)
     (void)fcall("later_unlock door ann");
     (void)add("sms x");
     assert_starts(fcall("later_v1_step %s 1 1 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    /* A worker without room for it hears of it as well: so it will be idle at some time. */
+    assert_starts(fcall("later_v1_step %s 1 1 128 0 1 mail 0 1048576", w), "[");
+    assert_int_equal(int_at(7, -1), 1);
     (void)add("sms x");
     assert_starts(fcall("later_v1_step %s 1 0 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
     assert_int_equal(len_at(3, -1), 1);

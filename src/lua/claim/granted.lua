@@ -47,9 +47,11 @@ function L.gather_granted(R, queue, room, ctx)
   end
   local tries = #ids > 0 and db('HMGET', R .. ':tries', unpack(ids))
   for i, row in ipairs(rows) do
+    local is_suspect = L.tries(tries[i]).crashes >= L.SOLO_CRASHES
     if b.n >= room then
+      ctx.solo_due = is_suspect and 1 or ctx.solo_due
       return b, false, true
-    elseif L.tries(tries[i]).crashes < L.SOLO_CRASHES then
+    elseif not is_suspect then
       append(b, row)
     elseif ctx.held == 0 and ctx.claimed == 0 and b.n == 0 then
       append(b, row)

@@ -457,6 +457,7 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
     for (size_t i = 0; i < n && (int64_t)i <= room; i++) {
         if ((int64_t)taken >= room) {
             is_left = true;
+            c->is_solo_due |= model_is_solo(row[i]);
         } else if (!model_is_solo(row[i])) {
             cand[taken++] =
                 (struct candidate){.job = row[i], .due = row[i]->spot.due, .is_granted = true};
