@@ -390,6 +390,21 @@ static void test_token(void **state)
     assert_refused("ELATER_OPTION", "later_add_many mail token T9 x");
 }
 
+/* An add that fails leaves no token: the next one would be answered with a job that is not there.
+ * Not even if the user lacks the right to delete it. */
+static void test_token_of_a_failed_add(void **state)
+{
+    (void)state;
+    (void)redis("ACL SETUSER default -del");
+    (void)redis("SET R:heads x");
+    assert_starts(fcall("later_add mail token T x"), "!ELATER_TYPE ");
+    assert_string_equal(redis("EXISTS R:token:T R:jobs"), "0");
+    (void)redis("ACL SETUSER default +del");
+    (void)redis("DEL R:heads");
+    assert_starts(fcall("later_add mail token T x"), "[j");
+    assert_string_equal(at(1, -1), "added");
+}
+
 static void test_queue_cap(void **state)
 {
     struct client *c = listen_to(ROOT ":wake");
@@ -609,6 +624,7 @@ int main(void)
         FX_TEST(test_payload_bytes),
         FX_TEST(test_payload_limits),
         FX_TEST(test_token),
+        FX_TEST(test_token_of_a_failed_add),
         FX_TEST(test_queue_cap),
         FX_TEST(test_wrong_types),
         FX_TEST(test_wrong_types_found_late),
