@@ -104,6 +104,12 @@ static void test_waits_for_its_field(void **state)
     assert_non_null(strstr(last_reason(), "it has no field in 'h' after 10 s"));
     assert_string_equal(named("key"), "new");
     assert_string_equal(redis("EXISTS z h R:bodyless:mail"), "0");
+    /* One that its producer has removed is forgotten, also while no other member leaves. */
+    (void)redis("ZADD z %lld next", (long long)now_ms() - 1);
+    (void)redis("ZADD R:bodyless:mail %lld gone", (long long)now_ms() - 60001);
+    collect("%s 1 mail z h ms - 0", w);
+    assert_string_equal(row(), "- 0 0 ");
+    assert_string_equal(redis("ZRANGE R:bodyless:mail 0 -1"), "[next]");
 }
 
 /* A wrong unit is told, and costs nothing: members whose time would come stay. */

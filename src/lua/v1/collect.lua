@@ -250,6 +250,8 @@ local function collect(R, item, ctx)
   if item.rows[1] then
     L.need_removal(item.key, item.hash)
     added, buried = write(R, item, ctx)
+  elseif item.again < math.huge then
+    forget_bodyless(item, {}, ctx.now_ms)
   end
   if item.why then
     note(R, item, item.why, ctx.now_ms)

@@ -341,7 +341,7 @@ static void collect(struct model *m, const struct model_collect *c, struct buf *
         leaving += j == LEAVES;
     }
     jobs = leave(m, c->queue, l, leaving);
-    if (leaving > 0 && c->set == 0)
+    if ((leaving > 0 || again != MODEL_NONE) && c->set == 0)
         forget_bodyless(m, c->queue, l, leaving);
     (void)snprintf(note, sizeof(note), "bad-adoption:%s %s", m->queue[c->queue].name, why);
     if (why[0] != '\0')
