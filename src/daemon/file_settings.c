@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define PIECE 50 /* in a call */
+#define PIECE 50        /* in a call */
+#define PIECE_WORDS 600 /* or as many of them as have so many words: a call is short */
 
 /* The words of one schedule, as later_schedule_set takes them, or a queue and its topics. */
 struct words {
@@ -84,11 +85,21 @@ static int64_t read_ms(struct file_settings *s)
 
 static void on_declared(void *arg, const struct reply *r);
 
+/* How many are in the piece that begins with this one. */
+static size_t piece_size(const struct file_settings *s, size_t from)
+{
+    size_t n = 0, words = 0;
+
+    while (from + n < s->n && n < PIECE && (n == 0 || words + s->all[from + n].n <= PIECE_WORDS))
+        words += s->all[from + n++].n;
+    return n;
+}
+
 /* Send the next piece. The last one, which may be empty, lets Redis remove what the file has not.
  */
 static void tell(struct file_settings *s)
 {
-    size_t from = s->told, n = s->n - from < PIECE ? s->n - from : PIECE, nwords = 8, at = 0;
+    size_t from = s->told, n = piece_size(s, from), nwords = 8, at = 0;
     CLEANUP_FREE const char **words = NULL;
     CLEANUP_FREE char(*counts)[24] = mem_new((n + 1) * sizeof(*counts));
     char when[24], pieces[24];
