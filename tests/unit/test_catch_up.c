@@ -124,6 +124,33 @@ static void test_very_many(void **state)
     zone_free(zone);
 }
 
+/* More lie in the window than are counted one by one: the newest all the same. */
+static void test_very_many_in_the_window(void **state)
+{
+    struct zone *zone = zone_new("UTC", NULL);
+    struct catch_up_rule rule = every("1s", CATCH_UP_LAST, 7 * 24 * HOUR);
+    int64_t now = 3 * 24 * HOUR;
+    struct catch_up_plan p;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        rule.mode = CATCH_UP_LAST;
+        catch_up_decide(&rule, 1000, now, &p);
+        assert_int_equal(p.n, 1);
+        assert_int_equal(p.at[0], now);
+        assert_int_equal(p.next, now + 1000);
+        assert_true(p.missed >= 100000);
+        rule.mode = CATCH_UP_ALL;
+        catch_up_decide(&rule, 1000, now, &p);
+        assert_int_equal(p.n, CATCH_UP_TIMES);
+        assert_int_equal(p.at[0], now - (CATCH_UP_MAX - 1) * 1000);
+        catch_up_decide(&rule, p.next, now, &p);
+        assert_int_equal(p.missed, 0);
+        assert_int_equal(timing_parse("cron", "* * * * * *", zone, &rule.timing, NULL), 0);
+    }
+    zone_free(zone);
+}
+
 static void test_bounds(void **state)
 {
     struct catch_up_rule rule = every("1m", CATCH_UP_ALL, HOUR);
@@ -160,8 +187,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_on_time),   cmocka_unit_test(test_none),
         cmocka_unit_test(test_last),      cmocka_unit_test(test_all),
-        cmocka_unit_test(test_very_many), cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_very_many), cmocka_unit_test(test_very_many_in_the_window),
+        cmocka_unit_test(test_bounds),    cmocka_unit_test(test_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
