@@ -101,6 +101,7 @@ static int read_row(struct schedule_table *t, const struct reply *row, struct sc
     rule->from_ms = reply_named_int(row, "from_ms", 0);
     rule->until_ms = reply_named_int(row, "until_ms", TIMING_NEVER);
     s->next_ms = reply_named_int(row, "next_ms", TIMING_NEVER);
+    s->last_ms = reply_named_int(row, "last_ms", 0);
     s->is_planned = reply_named(row, "next_ms") != NULL;
     text_copy(s->zones, sizeof(s->zones), reply_str(reply_named(row, "zones")));
     zone = zone_of(t, reply_str(reply_named(row, "tz")), err);

@@ -20,6 +20,7 @@ struct schedule {
     int64_t revision;
     struct catch_up_rule rule;
     int64_t next_ms;                /* as Redis has it; TIMING_NEVER: none */
+    int64_t last_ms;                /* the last one that Redis let pass; 0: none */
     bool is_planned;                /* Redis has a next one for this revision, or knows of none */
     char zones[SCHEDULE_ZONES_MAX]; /* version of the time zones by which it was planned; "" */
     int64_t ask_ms;                 /* when to tell Redis something about it; orders the heap */

@@ -176,6 +176,13 @@ static bool is_older_plan(const struct schedules *s, const struct schedule *one)
     return one->rule.timing.every_ms == 0 && strcmp(s->zones, one->zones) > 0;
 }
 
+/* The first occurrence that Redis takes. It takes none up to the last one, which is to come if its
+ * clock was set back and the schedule planned anew. */
+static int64_t first_open(const struct schedule *one)
+{
+    return one->last_ms < one->next_ms ? one->next_ms : catch_up_first(&one->rule, one->last_ms);
+}
+
 /* What is to be told about a schedule now. False: nothing. */
 static bool plan(const struct schedules *s, const struct schedule *one, int64_t now_ms,
                  struct catch_up_plan *ret)
@@ -184,7 +191,7 @@ static bool plan(const struct schedules *s, const struct schedule *one, int64_t 
         *ret = (struct catch_up_plan){.next = catch_up_first(&one->rule, now_ms)};
         return one->is_planned || ret->next != TIMING_NEVER;
     }
-    catch_up_decide(&one->rule, one->next_ms, now_ms, ret);
+    catch_up_decide(&one->rule, first_open(one), now_ms, ret);
     return ret->n > 0 || ret->missed > 0;
 }
 
@@ -192,7 +199,7 @@ static bool plan(const struct schedules *s, const struct schedule *one, int64_t 
 static void put_missed_days(struct fire *f, struct schedule *one, const struct catch_up_plan *p)
 {
     struct zone *zone = one->rule.timing.zone;
-    int64_t days[DAYS_MAX], at_ms = one->next_ms, end_ms = p->n > 0 ? p->at[0] : p->next;
+    int64_t days[DAYS_MAX], at_ms = first_open(one), end_ms = p->n > 0 ? p->at[0] : p->next;
     size_t n = 0;
 
     for (; p->missed > 0 && at_ms < end_ms && n < DAYS_MAX; n++) {
@@ -241,14 +248,16 @@ static void collect(struct schedules *s)
            one->ask_ms <= now_ms) {
         struct catch_up_plan p;
         bool has_news = plan(s, one, now_ms, &p);
+        int64_t open_ms;
 
         if (has_news && s->fire.n > 0 &&
             s->fire.ntimes + p.n + (p.missed > 0 ? DAYS_MAX : 0) > ITEMS_MAX)
             return;
         if (has_news)
             put_item(s, one, &p);
+        open_ms = first_open(one);
         schedule_table_ask_at(&s->known, one,
-                              !has_news && one->next_ms > now_ms ? one->next_ms : TIMING_NEVER);
+                              !has_news && open_ms > now_ms ? open_ms : TIMING_NEVER);
     }
 }
 
@@ -273,7 +282,7 @@ static void fire(struct schedules *s)
 /* What Redis has of a schedule after the call. */
 static void take_item(struct schedules *s, struct schedule *one, const struct reply *item)
 {
-    const struct reply *next = reply_at(item, 3);
+    const struct reply *last = reply_at(item, 2), *next = reply_at(item, 3);
 
     if (reply_is(reply_at(item, 0), "gone") || reply_int(reply_at(item, 1)) != one->revision) {
         s->is_stale = true;
@@ -281,13 +290,14 @@ static void take_item(struct schedules *s, struct schedule *one, const struct re
     }
     one->is_planned = true;
     one->next_ms = reply_is(next, "-") ? TIMING_NEVER : reply_int(next);
+    one->last_ms = reply_is(last, "-") ? 0 : reply_int(last);
     text_copy(one->zones, sizeof(one->zones), reply_str(reply_at(item, 4)));
     if (reply_is(reply_at(item, 0), "early"))
         schedule_table_ask_at(&s->known, one, redis_now_ms(s) + EARLY_MS);
     else if (is_older_plan(s, one) && one->next_ms != TIMING_NEVER)
         schedule_table_ask_at(&s->known, one, 0);
     else
-        schedule_table_ask_at(&s->known, one, one->next_ms);
+        schedule_table_ask_at(&s->known, one, first_open(one));
 }
 
 static void on_fired(void *arg, const struct reply *r)

@@ -51,6 +51,17 @@ static bool has_runs(void *arg)
     return value("s", "runs") + value("s", "missed") >= *(const int64_t *)arg;
 }
 
+/* How often Redis has run a function. */
+static int64_t function_calls(void)
+{
+    struct reply *r = test_redis_call(&redis, "INFO", "commandstats", NULL);
+    const char *at = strstr(reply_str(r), "cmdstat_fcall:calls=");
+    int64_t n = at != NULL ? atoll(at + strlen("cmdstat_fcall:calls=")) : 0;
+
+    reply_free(r);
+    return n;
+}
+
 /* ---- each once */
 
 static void test_each_once_under_kills(void **state)
@@ -155,6 +166,43 @@ static void test_catching_up(void **state)
     catch_up("last", 1500, 1, 1499);
 }
 
+/* Without a call of a function. */
+static bool has_run_once(void *arg)
+{
+    struct reply *r = test_redis_call(&redis, "HGET", ROOT ":cursors", "s", NULL);
+    bool has = strstr(reply_str(r), " runs=0 ") == NULL;
+
+    (void)arg;
+    reply_free(r);
+    return has;
+}
+
+/* Redis' clock was set back, and the schedule planned anew: the last occurrence is to come. Nothing
+ * is added up to it, nobody asks again and again, and what follows it is added. */
+static void test_last_is_to_come(void **state)
+{
+    int64_t now_ms = test_now_ms() / 1000 * 1000, calls;
+    CLEANUP_FREE char *cursor = NULL;
+
+    (void)state;
+    test_handler(dir, "q", "true\n");
+    test_redis_load(&redis);
+    call("later_schedule_set", "s", "every", "1s", "queue", "nobody", "catch_up", "all", "x");
+    cursor = mem_printf("revision=%lld last=%lld next=%lld zones=0 runs=0 skipped=0 missed=0",
+                        (long long)value("s", "revision"), (long long)now_ms + 4000,
+                        (long long)now_ms - 60000);
+    reply_free(test_redis_call(&redis, "HSET", ROOT ":cursors", "s", cursor, NULL));
+    reply_free(test_redis_call(&redis, "CONFIG", "RESETSTAT", NULL));
+    start_a("queues: { q: {} }\n");
+    assert_true(test_until(has_run_once, NULL, LONG_MS));
+    calls = function_calls();
+    assert_true(value("s", "last_ms") > now_ms + 4000);
+    assert_int_equal(value("s", "missed"), 0);
+    if (calls > 100)
+        fail_msg("%lld calls of functions in four seconds", (long long)calls);
+    assert_int_equal(test_laterd_stop(&a), 0);
+}
+
 /* ---- configuration */
 
 #define FILE_1 "queues: { q: {} }\nschedules:\n  s: { every: 1h, queue: q, payload: one }\n"
@@ -242,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_each_once_under_kills, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_told_and_on_time, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_catching_up, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_last_is_to_come, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_the_file_that_was_read_last_holds, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_many_at_once, fx_open, fx_close),
     };
