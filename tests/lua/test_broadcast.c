@@ -247,6 +247,20 @@ static void test_pages(void **state)
     assert_string_equal(redis("EXISTS R:pins:mail R:pinned R:prio"), "0");
 }
 
+/* A broadcast has one job for each target: a purge takes those of many targets. */
+static void test_purge_of_many_targets(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 150; i++)
+        (void)on(text("h%d", i));
+    (void)fcall("later_broadcast mail x");
+    assert_string_equal(fcall("later_v1_purge mail due 200"), "[100 50]");
+    assert_string_equal(fcall("later_v1_purge mail due 20"), "[20 30]");
+    assert_string_equal(fcall("later_v1_purge mail due 200"), "[30 0]");
+    assert_string_equal(redis("EXISTS R:pins:mail R:pinned R:prio R:jobs"), "0");
+    assert_string_equal(redis("HGET R:stats cancelled:mail"), "150");
+}
+
 static void test_token(void **state)
 {
     const char *id, *b;
@@ -315,8 +329,9 @@ int main(void)
         FX_TEST(test_one_of_a_host), FX_TEST(test_its_worker_goes),
         FX_TEST(test_life),          FX_TEST(test_passes_no_gates),
         FX_TEST(test_expired),       FX_TEST(test_nobody_serves_it),
-        FX_TEST(test_pages),         FX_TEST(test_token),
-        FX_TEST(test_too_much),      FX_TEST(test_fsck),
+        FX_TEST(test_pages),         FX_TEST(test_purge_of_many_targets),
+        FX_TEST(test_token),         FX_TEST(test_too_much),
+        FX_TEST(test_fsck),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -171,12 +171,12 @@ end
 local LARGE_BYTES = 262144
 
 -- Read the records of ids until they have `bytes` bytes. -> records, '' where there is none; at
--- least one, perhaps fewer than ids.
+-- least one, perhaps fewer than ids; how many bytes are left, 0 or less: none.
 function L.read_records(R, ids, bytes)
   local records = {}
   for from = 1, #ids, 25 do
     if bytes <= 0 then
-      return records
+      return records, bytes
     end
     local to = math.min(from + 24, #ids)
     for _, record in ipairs(redis.call('HMGET', R .. ':jobs', unpack(ids, from, to))) do
@@ -184,5 +184,5 @@ function L.read_records(R, ids, bytes)
       bytes = bytes - (record and string.byte(record) == 43 and LARGE_BYTES or #(record or ''))
     end
   end
-  return records
+  return records, bytes
 end

@@ -33,14 +33,36 @@ local function drop(R, queue, ids, records, now_ms)
   end
 end
 
--- -> the first ids of a set, as many as a call may read the records of; their records
-local function first_of(R, key, most)
+-- -> the first ids of a set, as many as a call may read the records of; their records; how many
+-- bytes are left. bytes: nil for all that a call may read
+local function first_of(R, key, most, bytes)
   local ids = db('ZRANGE', key, 0, most - 1)
-  local records = L.read_records(R, ids, BYTES)
+  local records, left = L.read_records(R, ids, bytes or BYTES)
   for i = #ids, #records + 1, -1 do
     ids[i] = nil
   end
-  return ids, records
+  return ids, records, left
+end
+
+-- The jobs of many targets, each of which may have one only. sets: from number `from` on
+local function purge_pinned(R, queue, sets, from, most, now_ms)
+  local all, records, bytes = {}, {}, BYTES
+  most = math.min(most, WAITING_MOST)
+  for s = from, #sets do
+    if #all >= most or bytes <= 0 then
+      break
+    end
+    local ids, its_records, left = first_of(R, sets[s].key, most - #all, bytes)
+    for i, id in ipairs(ids) do
+      all[#all + 1], records[#records + 1] = id, its_records[i]
+    end
+    if ids[1] then
+      db('ZREM', sets[s].key, unpack(ids))
+    end
+    bytes = left
+  end
+  drop(R, queue, all, records, now_ms)
+  return #all
 end
 
 local function purge_waiting(R, queue, set, most, now_ms)
@@ -79,12 +101,15 @@ local function purge_kept(R, set, most)
   return #ids
 end
 
--- Remove from the first of the sets that is not empty. -> how many were removed
+-- Remove from the first of the sets that is not empty, or from all of targets. -> how many were
+-- removed
 local function purge(R, queue, state, sets, most)
   local now_us = L.now_us()
-  for _, set in ipairs(sets) do
+  for s, set in ipairs(sets) do
     if db('EXISTS', set.key) == 1 then
-      if state == 'due' then
+      if set.target then
+        return purge_pinned(R, queue, sets, s, most, L.ms(now_us))
+      elseif state == 'due' then
         return purge_waiting(R, queue, set, most, L.ms(now_us))
       elseif state == 'parked' then
         return purge_parked(R, queue, set, most, now_us)

@@ -19,9 +19,9 @@ static int64_t least(int64_t a, int64_t b)
 
 /* How many of the first jobs does a call remove? It reads their records until these are too many
  * bytes. */
-static size_t within(struct model_job **row, size_t n, int64_t most)
+static size_t within_bytes(struct model_job **row, size_t n, int64_t most, int64_t *left)
 {
-    int64_t bytes = BYTES;
+    int64_t bytes = *left;
     size_t i = 0;
 
     n = (size_t)least((int64_t)n, most);
@@ -33,7 +33,15 @@ static size_t within(struct model_job **row, size_t n, int64_t most)
             bytes -= row[i]->payload.n > MODEL_BIG ? LARGE_BYTES : (int64_t)record.len;
             buf_done(&record);
         }
+    *left = bytes;
     return i;
+}
+
+static size_t within(struct model_job **row, size_t n, int64_t most)
+{
+    int64_t bytes = BYTES;
+
+    return within_bytes(row, n, most, &bytes);
 }
 
 /* How many of the first raw members does a call remove? It reads twice as many each time, but no
@@ -86,13 +94,27 @@ static int64_t purge_raws(struct model *m, int q, int64_t most)
     return (int64_t)n;
 }
 
+/* Of all targets, as many as a call may. */
+static int64_t purge_pinned(struct model *m, int q, int64_t most)
+{
+    struct model_pin *pin[MODEL_PINS];
+    struct model_job *row[MODEL_JOBS];
+    int64_t bytes = BYTES, removed = 0;
+
+    for (size_t i = 0, n = pins_sorted(m, q, pin); i < n && removed < most && bytes > 0; i++) {
+        size_t jobs = pins_jobs(m, q, pin[i]->target, row);
+
+        removed += drop(m, q, row, within_bytes(row, jobs, most - removed, &bytes));
+    }
+    return removed;
+}
+
 /* The first set that is not empty: suspects, then by priority, raw members behind those of 5. */
 static int64_t purge_due(struct model *m, int q, int64_t most)
 {
     static const int order[] = {10, 0, 1, 2, 3, 4, 5, -1, 6, 7, 8, 9};
     struct model_job *row[MODEL_JOBS];
     struct model_raw *raw[MODEL_RAWS];
-    struct model_pin *pin[MODEL_PINS];
 
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         size_t n =
@@ -103,13 +125,7 @@ static int64_t purge_due(struct model *m, int q, int64_t most)
         if (n > 0)
             return drop(m, q, row, within(row, n, least(most, WAITING_MOST)));
     }
-    for (size_t i = 0, n = pins_sorted(m, q, pin); i < n; i++) {
-        size_t jobs = pins_jobs(m, q, pin[i]->target, row);
-
-        if (jobs > 0)
-            return drop(m, q, row, within(row, jobs, least(most, WAITING_MOST)));
-    }
-    return 0;
+    return purge_pinned(m, q, least(most, WAITING_MOST));
 }
 
 static int64_t purge_parked(struct model *m, int q, int64_t most)
