@@ -15,7 +15,9 @@ int timing_parse(const char *kind, const char *text, struct zone *zone, struct t
         return cron_parse(text, &ret->cron, err);
     if (strcmp(kind, "every") != 0)
         return err_set(err, ERR_FORMAT, "'%.32s' is neither cron nor every", kind);
-    if (text_parse_duration(text, &ret->every_ms) < 0 || ret->every_ms < TIMING_EVERY_MIN_MS)
+    if (text_parse_duration(text, &ret->every_ms) == 0 && ret->every_ms > TIMING_EVERY_MAX_MS)
+        return err_set(err, ERR_FORMAT, "'%.32s' is longer than 100 years", text);
+    if (ret->every_ms < TIMING_EVERY_MIN_MS)
         return err_set(err, ERR_FORMAT, "'%.32s' is no duration from 1s on: write 90s, 5m, 12h, 7d",
                        text);
     return 0;

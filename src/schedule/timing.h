@@ -20,6 +20,7 @@
 #define TIMING_NEVER INT64_MAX
 #define TIMING_HORIZON_MS (INT64_C(9) * 366 * 86400000) /* nine years: nothing later is found */
 #define TIMING_EVERY_MIN_MS 1000
+#define TIMING_EVERY_MAX_MS INT64_C(3155760000000) /* 100 years, as the library has it */
 
 struct timing {
     struct cron cron;
@@ -28,8 +29,8 @@ struct timing {
     int64_t anchor_ms; /* of every: one of its instants */
 };
 
-/* kind: "cron" or "every"; text: the expression, or a duration from 1s on. zone may be NULL for
- * every; it must live as long as ret is used. 0, or -1 with code FORMAT. */
+/* kind: "cron" or "every"; text: the expression, or a duration from 1s to 100 years. zone may be
+ * NULL for every; it must live as long as ret is used. 0, or -1 with code FORMAT. */
 int timing_parse(const char *kind, const char *text, struct zone *zone, struct timing *ret,
                  struct err *err);
 /* The same of both in one text, as R:schedules has it: "cron 30 2 * * *". */

@@ -268,6 +268,11 @@ static void test_backfill(void **state)
                          "2026-01-10T00:00:00Z", "--limit", "9"),
                      64);
     assert_says(&err, "there are more than 9 occurrences");
+    assert_int_equal(run("schedule", "backfill", "s", "--from", "2026-01-01T00:00:00Z", "--to",
+                         "2026-01-10T00:00:00Z", "--spread", "106751991167d"),
+                     64);
+    assert_says(&err, "--spread is longer than 100 years");
+    assert_int_equal(run("schedule", "next", "every 106751991167d"), 65);
     assert_int_equal(run("schedule", "backfill", "s", "--from", "2026-01-01T00:00:00Z"), 64);
     assert_says(&err, "write --from TIME --to TIME");
     assert_int_equal(

@@ -151,6 +151,7 @@ static void test_refused(void **state)
     } rows[] = {{"every", "0s", "'0s' is no duration from 1s on"},
                 {"every", "999ms", "no duration from 1s on"},
                 {"every", "soon", "no duration"},
+                {"every", "106751991167d", "longer than 100 years"},
                 {"at", "1", "'at' is neither cron nor every"},
                 {"cron", "61 * * * *", "column 1"}};
     static const char *const zones[] = {"Europe/Berln", "",       "+01:00", "EST5EDT4", "../passwd",

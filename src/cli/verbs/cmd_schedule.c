@@ -333,7 +333,11 @@ static int read_backfill(const struct cli *cli, struct backfill *ret, struct err
         return err_set(err, ERR_USAGE, "write --from TIME --to TIME, as 2030-01-31T09:00:00Z");
     if (limit != NULL && text_parse_int(limit, 1, BACKFILL_MOST, &ret->limit) < 0)
         return err_set(err, ERR_USAGE, "--limit %.20s: write 1 to %d", limit, BACKFILL_MOST);
-    return cli_duration(cli, "spread", &ret->spread_ms, err);
+    if (cli_duration(cli, "spread", &ret->spread_ms, err) < 0)
+        return -1;
+    return ret->spread_ms <= TIMING_EVERY_MAX_MS
+               ? 0
+               : err_set(err, ERR_USAGE, "--spread is longer than 100 years");
 }
 
 /* The occurrences of the range, which the caller frees. -1 with err: there are more than fit. */
