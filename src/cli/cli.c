@@ -177,22 +177,28 @@ struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *e
     return ears;
 }
 
-int64_t cli_now_ms(struct cli *cli)
+int cli_ask_time(struct cli *cli, int64_t *ret_ms, struct err *err)
 {
     static const char *const ask[] = {"TIME"};
-    struct err ignored = ERR_INIT;
     struct reply *r;
-    int64_t ms, seconds;
+    int64_t seconds;
 
-    if (cli_connect(cli, &ignored) < 0)
-        return 0;
-    r = client_call(cli->client, 1, ask, NULL, &ignored);
+    if (cli_connect(cli, err) < 0 || (r = client_call(cli->client, 1, ask, NULL, err)) == NULL)
+        return -1;
     seconds = reply_int(reply_at(r, 0));
-    ms = seconds > 0 && seconds < INT64_MAX / 2000
-             ? seconds * 1000 + reply_int(reply_at(r, 1)) / 1000
-             : 0;
+    *ret_ms = seconds > 0 && seconds < INT64_MAX / 2000
+                  ? seconds * 1000 + reply_int(reply_at(r, 1)) / 1000
+                  : 0;
     reply_free(r);
-    return ms;
+    return *ret_ms > 0 ? 0 : err_set(err, ERR_DATA, "the answer to TIME is no time");
+}
+
+int64_t cli_now_ms(struct cli *cli)
+{
+    struct err ignored = ERR_INIT;
+    int64_t ms;
+
+    return cli_ask_time(cli, &ms, &ignored) == 0 ? ms : 0;
 }
 
 bool cli_is_refusal(const struct err *err, const char *code)

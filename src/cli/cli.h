@@ -102,7 +102,9 @@ bool cli_lacks_function(const struct err *err);
 /* A second connection, subscribed to R:<channel>. The caller closes it. NULL with err. */
 struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *err);
 
-/* Redis TIME in ms; 0 if Redis cannot or may not be asked. */
+/* Redis TIME in ms. 0 or -1. */
+int cli_ask_time(struct cli *cli, int64_t *ret_ms, struct err *err);
+/* The same; 0 if Redis cannot or may not be asked. */
 int64_t cli_now_ms(struct cli *cli);
 
 /*

@@ -1,5 +1,6 @@
 /* `later stats --since` and `later top`: what they print and refuse. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -120,6 +121,18 @@ static void test_user_who_reads(void **state)
     do_redis("ACL", "SETUSER", "default", "+pfcount");
 }
 
+/* A Redis that does not answer is no missing right. */
+static void test_no_answer(void **state)
+{
+    (void)state;
+    test_redis_kill(&redis, SIGSTOP);
+    assert_int_equal(run("stats", "--since", "1h"), 69);
+    assert_says(&err, "no answer in time");
+    assert_int_equal(run("add", "mail", "--at", "18:00", "x"), 69);
+    assert_says(&err, "no answer in time");
+    test_redis_kill(&redis, SIGCONT);
+}
+
 static void test_refused_options(void **state)
 {
     (void)state;
@@ -192,6 +205,7 @@ int main(void)
         cmocka_unit_test_setup(test_rows_reach_back, flush_all),
         cmocka_unit_test_setup(test_user_who_reads, flush_all),
         cmocka_unit_test_setup(test_refused_options, flush_all),
+        cmocka_unit_test_setup(test_no_answer, flush_all),
         cmocka_unit_test_setup(test_garbage_rows, flush_all),
         cmocka_unit_test_setup(test_top, flush_all),
     };

@@ -33,15 +33,12 @@ static int read_time(struct cli *cli, const char *text, char out[CLI_TIME_MAX], 
     int64_t now_ms = 0;
     struct when w;
 
-    if (when_needs_clock(text)) {
-        if (cli_connect(cli, err) < 0)
-            return -1;
-        now_ms = cli_now_ms(cli);
-        if (now_ms == 0)
-            return err_set(err, ERR_DENIED,
-                           "Redis does not tell its time (TIME): write 2030-01-31T09:00:00Z or "
-                           "in 90m");
-    }
+    if (when_needs_clock(text) && cli_ask_time(cli, &now_ms, err) < 0)
+        return err->code != ERR_DENIED
+                   ? -1
+                   : err_set(err, ERR_DENIED,
+                             "Redis does not tell its time (TIME): write 2030-01-31T09:00:00Z or "
+                             "in 90m");
     if (when_parse(text, now_ms, local_offset, &w, err) < 0)
         return -1;
     tell(&w, text);

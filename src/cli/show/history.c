@@ -77,11 +77,13 @@ static int read_options(struct history *h, struct cli *cli, struct err *err)
     h->unit_ms = h->span.by_hour ? HOUR_MS : MINUTE_MS;
     if (cli_value(cli, "by") == NULL)
         by_ms = nice_bucket(since_ms, h->unit_ms);
-    if (check_lengths(since_ms, by_ms, h->unit_ms, err) < 0 || cli_connect(cli, err) < 0)
+    if (check_lengths(since_ms, by_ms, h->unit_ms, err) < 0)
         return -1;
-    h->now_ms = cli_now_ms(cli);
-    if (h->now_ms == 0)
-        return err_set(err, ERR_DENIED, "cannot ask Redis for its time: this user needs TIME");
+    if (cli_ask_time(cli, &h->now_ms, err) < 0)
+        return err->code != ERR_DENIED
+                   ? -1
+                   : err_set(err, ERR_DENIED,
+                             "cannot ask Redis for its time: this user needs TIME");
     bucket = by_ms / h->unit_ms;
     first = (h->now_ms - since_ms) / h->unit_ms;
     h->span.bucket = bucket;
