@@ -14,6 +14,7 @@
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
+#define ASIDE_MS 500           /* what is asked besides the answer holds nobody up for longer */
 #define STATUS_READER_GONE 141 /* as if SIGPIPE had ended this program */
 
 const struct cli_verb *const cli_verbs[] = {
@@ -140,6 +141,24 @@ struct reply *cli_ask(struct cli *cli, const char *function, const struct cli_ca
     r = client_answer(cli->client, err);
     if (r == NULL)
         name_refused(cli, function, err);
+    return r;
+}
+
+struct reply *cli_ask_aside(struct cli *cli, const char *function, const struct cli_call *call)
+{
+    struct err ignored = ERR_INIT;
+    struct reply *r;
+
+    if (cli->client == NULL)
+        return NULL;
+    (void)fflush(stdout);
+    if (cli->target.timeout_ms > ASIDE_MS)
+        client_set_timeout(cli->client, ASIDE_MS);
+    r = cli_ask(cli, function, call, &ignored);
+    if (client_is_broken(cli->client))
+        cli_disconnect(cli);
+    else
+        client_set_timeout(cli->client, cli->target.timeout_ms);
     return r;
 }
 

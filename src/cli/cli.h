@@ -96,6 +96,12 @@ struct reply *cli_fcall(struct cli *cli, const char *function, const struct cli_
 /* The same, but a function that the server does not have is an error: no library is loaded. */
 struct reply *cli_ask(struct cli *cli, const char *function, const struct cli_call *call,
                       struct err *err);
+/*
+ * The same of what is not part of the answer, on the present connection. The output so far is
+ * written first, and nobody waits for long: if the server stands still, the connection is closed,
+ * and the next call makes a new one. NULL: there is no answer, or no connection.
+ */
+struct reply *cli_ask_aside(struct cli *cli, const char *function, const struct cli_call *call);
 /* Is err that error? */
 bool cli_lacks_function(const struct err *err);
 

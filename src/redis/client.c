@@ -227,6 +227,11 @@ bool client_is_broken(const struct client *c)
     return c->ctx->err != 0;
 }
 
+void client_set_timeout(struct client *c, int64_t timeout_ms)
+{
+    (void)redisSetTimeout(c->ctx, to_timeval(timeout_ms));
+}
+
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err)
 {
     void *r = NULL;

@@ -48,6 +48,9 @@ struct reply *client_answer(struct client *c, struct err *err);
  * False: the error is an answer. */
 bool client_is_broken(const struct client *c);
 
+/* From here on no answer is awaited for longer. */
+void client_set_timeout(struct client *c, int64_t timeout_ms);
+
 /* The next message on a subscribed connection; NULL with code TEMP when timeout_ms is over. */
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err);
 

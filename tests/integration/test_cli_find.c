@@ -1,13 +1,17 @@
 /* `later find`, and @ in place of an id: what they print, refuse and answer. */
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -232,6 +236,94 @@ static void test_who_adds(void **state)
     assert_says(&out, "\"payload\":\"x\"");
 }
 
+/* ---- a server that stands still after the answer */
+
+/* Pass on what a client sends and is told, until it sends this word: from there on nothing. */
+static void pass_on(int client, const char *word)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct pollfd ready[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
+    static char bytes[65536];
+
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", redis.sock);
+    if (connect(server, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+        return;
+    while (poll(ready, 2, -1) > 0) {
+        for (int i = 0; i < 2; i++) {
+            ssize_t n = ready[i].revents != 0 ? read(ready[i].fd, bytes, sizeof(bytes)) : -1;
+
+            if (n == 0)
+                return;
+            if (n > 0 && i == 0 && memmem(bytes, (size_t)n, word, strlen(word)) != NULL)
+                (void)pause();
+            if (n > 0 && write(ready[1 - i].fd, bytes, (size_t)n) != n)
+                return;
+        }
+    }
+}
+
+/* A server that stands still when it is asked for this. url: where it is; -> its process */
+static pid_t stall_at(const char *word, char url[128])
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    CLEANUP_CLOSE int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pid_t pid;
+
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/still.sock", redis.dir);
+    (void)snprintf(url, 128, "unix:%s", addr.sun_path);
+    (void)unlink(addr.sun_path);
+    assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            int client = accept(listener, NULL, NULL);
+
+            if (client >= 0 && fork() == 0) {
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                pass_on(client, word);
+                _exit(0);
+            }
+            (void)close(client);
+        }
+    }
+    return pid;
+}
+
+/* The answer is out, and the exit is not held up: neither by the note of the id, nor by the
+ * question whether somebody serves the queue. */
+static void test_stands_still_after_the_answer(void **state)
+{
+    static const char *const words[] = {"later_v1_recent", "later_v1_known"};
+    char epoch[24];
+
+    (void)state;
+    register_worker("mail", epoch);
+    do_redis("FCALL", "later_subscribe", "1", ROOT, "t", "mail");
+    do_redis("FCALL", "later_schedule_set", "1", ROOT, "s", "every", "1h", "queue", "mail", "x");
+    for (size_t i = 0; i < 2; i++) {
+        char url[128];
+        pid_t pid = stall_at(words[i], url);
+        int64_t began_ms = test_now_ms();
+
+        assert_int_equal(run("--redis", url, "add", "mail", "x"), 0);
+        assert_int_equal(out.len, 13);
+        assert_int_equal(run("--redis", url, "publish", "t", "x"), 0);
+        assert_int_equal(run("--redis", url, "broadcast", "mail", "x"), 0);
+        assert_int_equal(run("--redis", url, "topic", "subscribe", "u", "mail"), 0);
+        assert_int_equal(run("--redis", url, "schedule", "run-now", "s"), 0);
+        assert_int_equal(out.len, 13);
+        assert_int_equal(feed("x\n", "--redis", url, "batch", "run", i == 0 ? "b0" : "b1", "mail",
+                              "--from", "-"),
+                         0);
+        assert_in_range(test_now_ms() - began_ms, 0, 4500);
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup(test_no_names, flush_all),
         cmocka_unit_test_setup(test_unique_key, flush_all),
         cmocka_unit_test_setup(test_who_adds, flush_all),
+        cmocka_unit_test_setup(test_stands_still_after_the_answer, flush_all),
         cmocka_unit_test_setup(test_complete_is_quick, flush_all),
         cmocka_unit_test_setup(test_complete_is_quiet, flush_all),
     };

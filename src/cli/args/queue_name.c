@@ -62,8 +62,11 @@ int queue_name_check(struct cli *cli, const char *queue, struct err *err)
 
 void queue_name_warn(struct cli *cli, const char *queue)
 {
-    struct reply *r = ask(cli, queue);
+    struct cli_call call = {.n = 0};
+    struct reply *r;
 
+    cli_call_puts(&call, queue);
+    r = cli_ask_aside(cli, "later_v1_known", &call);
     if (r != NULL && reply_int(reply_at(r, SERVED)) == 0)
         (void)fprintf(stderr,
                       "later: no running worker serves queue %s: the job waits until one does\n",

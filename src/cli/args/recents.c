@@ -28,13 +28,9 @@ void recents_who(char *out, size_t cap)
 
 void recents_note(struct cli *cli, const char *const *ids, size_t n)
 {
-    struct err ignored = ERR_INIT;
     char who[WHO];
 
     recents_who(who, sizeof(who));
-    if (cli->client == NULL)
-        return;
-    (void)fflush(stdout); /* the ids are there, whatever becomes of this call */
     /* A call has fewer arguments than a list has ids. */
     for (size_t from = 0; from < n; from += CLI_CALL_MAX - 1) {
         struct cli_call call = {.n = 0};
@@ -42,9 +38,7 @@ void recents_note(struct cli *cli, const char *const *ids, size_t n)
         cli_call_puts(&call, who);
         for (size_t i = from; i < n && call.n < CLI_CALL_MAX; i++)
             cli_call_puts(&call, ids[i]);
-        reply_free(cli_ask(cli, "later_v1_recent", &call, &ignored));
-        if (client_is_broken(cli->client))
-            return;
+        reply_free(cli_ask_aside(cli, "later_v1_recent", &call));
     }
 }
 

@@ -125,15 +125,18 @@ static int run(struct cli *cli, struct err *err)
     if (reply_count(r) == 1 && !cli->json)
         (void)fprintf(stderr, "later: no worker serves queue %.64s now (`later workers`)\n",
                       cli->argv[0]);
-    recents_note_rows(cli, r, 1, 1);
-    if (waits)
+    if (waits) { /* whoever gives up waiting finds them by @ */
+        recents_note_rows(cli, r, 1, 1);
         status = wait_for_all(cli, r, timeout_ms, err);
+    }
     for (size_t i = 1; !waits && i < reply_count(r); i++) {
         const struct reply *row = reply_at(r, i);
         struct one one = {reply_str(reply_at(row, 1)), reply_str(reply_at(row, 0))};
 
         show(&one, cli, NULL);
     }
+    if (!waits)
+        recents_note_rows(cli, r, 1, 1);
     reply_free(r);
     return status;
 }

@@ -292,8 +292,6 @@ static int run_now(struct cli *cli, struct err *err)
         return -1;
     is_added = reply_is(reply_at(r, 1), "added");
     id = reply_str(reply_at(r, 0));
-    if (is_added)
-        recents_note(cli, &id, 1);
     if (cli->json) {
         json_t *line = json_object();
 
@@ -308,6 +306,8 @@ static int run_now(struct cli *cli, struct err *err)
         (void)fprintf(stderr, "later: not added: the last job of this schedule has not ended, and "
                               "its overlap keeps another one out (--force adds it)\n");
     }
+    if (is_added)
+        recents_note(cli, &id, 1);
     reply_free(r);
     return is_added ? 0 : 1;
 }
