@@ -208,6 +208,21 @@ static void test_filter_too_much_or_long(void **state)
     assert_ends("hang", "dead filter hang: timed out after 500ms");
 }
 
+/* A filter that has closed all its descriptors has its grace like any other. */
+static void test_filter_has_its_grace(void **state)
+{
+    (void)state;
+    test_handler(dir, "q", "echo handler >> %s\n", out);
+    filter("tidy",
+           "trap 'sleep 0.3; echo tidied >> %s; exit 0' TERM\n"
+           "exec <&- >&- 2>&- 3>&-\nwhile :; do sleep 0.05; done\n",
+           out);
+    serve("tidy", ", timeout: 300ms, kill_grace: 10s");
+    assert_ends("x", "dead filter tidy: timed out after 300ms");
+    assert_int_equal(test_lines(out, "tidied"), 2);
+    assert_int_equal(test_lines(out, "handler"), 0);
+}
+
 /* With settings of isolation: the filters have them, too. */
 static void test_isolation(void **state)
 {
@@ -305,6 +320,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_examples, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_filters_apart, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_filter_too_much_or_long, open_all, fx_close),
+        cmocka_unit_test_setup_teardown(test_filter_has_its_grace, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_isolation, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_user, open_all, fx_close),
         cmocka_unit_test_setup_teardown(test_guard_kills_filter, open_all, fx_close),

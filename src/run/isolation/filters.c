@@ -186,6 +186,26 @@ static int follow(const char *path, pid_t pid, int from, int to, size_t most, si
     return rc;
 }
 
+/* SIGTERM goes to the whole group. While a filter runs, ours waits: when we have ended and nobody
+ * has our pipes, the daemon kills the group without its grace. */
+static void hold_term(int how)
+{
+    sigset_t term;
+
+    (void)sigemptyset(&term);
+    (void)sigaddset(&term, SIGTERM);
+    (void)sigprocmask(how, &term, NULL);
+}
+
+/* It may have come before the filter was there. */
+static void pass_term_on(pid_t pid)
+{
+    sigset_t came;
+
+    if (sigpending(&came) == 0 && sigismember(&came, SIGTERM) == 1)
+        (void)kill(pid, SIGTERM);
+}
+
 /* Run one; it prints into `to`. Returns the exit status. */
 static int run(const char *path, int payload, int to, size_t most, char *const *envp,
                size_t *ret_printed)
@@ -196,9 +216,11 @@ static int run(const char *path, int payload, int to, size_t most, char *const *
 
     if (pipe2(ends, O_CLOEXEC) < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
         return complain(path, "no pipe");
+    hold_term(SIG_BLOCK);
     rc = start(path, payload, ends[1], envp, &pid);
     (void)close(ends[1]);
     if (rc == 0) {
+        pass_term_on(pid);
         rc = follow(path, pid, ends[0], to, most, ret_printed);
     } else {
         errno = rc;
@@ -206,6 +228,7 @@ static int run(const char *path, int payload, int to, size_t most, char *const *
         rc = rc == ENOENT ? 127 : 126;
     }
     (void)close(ends[0]);
+    hold_term(SIG_UNBLOCK); /* ends us if it has come */
     return rc;
 }
 
