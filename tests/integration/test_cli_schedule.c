@@ -157,7 +157,10 @@ static void test_calendar(void **state)
     assert_says(&out, "\"missed\":[\"2023-12-31\"],\"first_failure\":\"2023-01-03\",\"streak\":0,"
                       "\"longest_streak\":2}");
     assert_int_equal(run("schedule", "calendar", "s", "--year", "23"), 64);
-    assert_int_equal(run("schedule", "calendar", "none"), 0);
+    assert_int_equal(run("schedule", "calendar", "none"), 66);
+    assert_says(&err, "there is no schedule 'none'");
+    assert_int_equal(run("schedule", "add", "new", "every", "1h"), 0);
+    assert_int_equal(run("schedule", "calendar", "new"), 0);
     assert_says(&out, "0 days due, 0 ok");
 }
 
@@ -224,8 +227,16 @@ static void test_import(void **state)
                      0);
     assert_out("{\"line\":1,\"schedule\":\"x-1\",\"status\":\"added\",\"reason\":\"it ran as "
                "www-data: that is user of the queue\"}\n");
-    assert_int_equal(run("schedule", "import", "/nosuch", "--queue", "q"), 71);
     assert_int_equal(run("schedule", "import", "/nosuch"), 64);
+}
+
+static void test_import_without_a_file(void **state)
+{
+    (void)state;
+    assert_int_equal(run("schedule", "import", "/nosuch", "--queue", "q"), 66);
+    assert_says(&err, "cannot read /nosuch: No such file or directory");
+    assert_int_equal(run("schedule", "import", "/tmp", "--queue", "q"), 66);
+    assert_says(&err, "/tmp is a folder: name a file");
 }
 
 /* A job keeps what it was added for when it moves. */
@@ -279,6 +290,32 @@ static void test_backfill(void **state)
         run("schedule", "backfill", "none", "--from", "1700000000000", "--to", "1700000000001"),
         66);
     assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 10);
+    assert_int_equal(run("schedule", "backfill", "s", "--from", "2026-01-01T00:00:00Z", "--to",
+                         "2026-01-01T00:00:00Z"),
+                     0);
+    assert_out("1 job added\n");
+}
+
+/* What is to come is added by the schedule itself, and so would be there twice. */
+static void test_backfill_of_what_is_to_come(void **state)
+{
+    (void)state;
+    assert_int_equal(run("schedule", "add", "s", "cron", "@daily", "--queue", "q"), 0);
+    assert_int_equal(run("schedule", "backfill", "s", "--from", "now", "--to", "in 30d"), 65);
+    assert_says(&err, "--to is in the future");
+    assert_says(&err, "--to now");
+    assert_int_equal(run("schedule", "backfill", "s", "--from", "2026-01-02T00:00:00Z", "--to",
+                         "2026-01-01T00:00:00Z"),
+                     64);
+    assert_says(&err, "--from is later than --to");
+    assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 0);
+    assert_int_equal(run("schedule", "backfill", "s", "--from", "now", "--to", "now"), 0);
+    assert_int_equal(
+        run("schedule", "backfill", "s", "--from", "@1767225600", "--to", "@1767312000"), 0);
+    assert_out("2 jobs added\n");
+    assert_int_equal(run("schedule", "next", "@daily", "-n", "1", "--after", "@1767225600"), 0);
+    assert_says(&out, "2026-01-02T00:00:00Z");
+    assert_int_equal(run("schedule", "next", "@daily", "-n", "1", "--after", "now"), 0);
 }
 
 int main(void)
@@ -289,6 +326,8 @@ int main(void)
         cmocka_unit_test_setup(test_its_life, flush_all),
         cmocka_unit_test_setup(test_calendar, flush_all),
         cmocka_unit_test_setup(test_backfill, flush_all),
+        cmocka_unit_test_setup(test_backfill_of_what_is_to_come, flush_all),
+        cmocka_unit_test_setup(test_import_without_a_file, flush_all),
         cmocka_unit_test_setup(test_export_and_import, flush_all),
         cmocka_unit_test_setup(test_import, flush_all),
         cmocka_unit_test_setup(test_health_and_metrics, flush_all),

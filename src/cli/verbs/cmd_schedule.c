@@ -207,17 +207,31 @@ static int put_next(const struct cli *cli, const struct subject *of, int64_t aft
     return 0;
 }
 
-/* Integer ms, or RFC 3339 with a zone and whole seconds. 0 or -1. (Other forms of a time are
- * rewritten before: args/time_options.h.) */
-static int parse_instant(const char *text, int64_t *ret_ms)
+#define INSTANT_MOST_MS INT64_C(100000000000000)
+
+/* Integer ms, @SECONDS, +DURATION, or RFC 3339 with a zone and whole seconds. 0 or -1. (Other forms
+ * of a time are rewritten before: args/time_options.h.) */
+static int parse_instant(const char *text, int64_t now_ms, int64_t *ret_ms)
 {
     struct tm tm = {0};
     const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
     int hours, minutes, n = 0;
     char sign;
 
+    if (rest == NULL && text[0] == '+') {
+        int rc = text_parse_duration(text + 1, ret_ms);
+
+        *ret_ms += now_ms;
+        return rc;
+    }
+    if (rest == NULL && text[0] == '@') {
+        int rc = text_parse_int(text + 1, 0, INSTANT_MOST_MS / 1000, ret_ms);
+
+        *ret_ms *= 1000;
+        return rc;
+    }
     if (rest == NULL)
-        return text_parse_int(text, 0, INT64_C(100000000000000), ret_ms);
+        return text_parse_int(text, 0, INSTANT_MOST_MS, ret_ms);
     *ret_ms = (int64_t)timegm(&tm) * 1000;
     if (strcmp(rest, "Z") == 0)
         return 0;
@@ -237,7 +251,7 @@ static int run_next(struct cli *cli, struct err *err)
 
     if (count != NULL && text_parse_int(count, 1, NEXT_MOST, &n) < 0)
         return err_set(err, ERR_USAGE, "-n %.20s: write 1 to %d", count, NEXT_MOST);
-    if (after != NULL && parse_instant(after, &after_ms) < 0)
+    if (after != NULL && parse_instant(after, after_ms, &after_ms) < 0)
         return err_set(err, ERR_USAGE,
                        "--after %.40s: write ms, 2030-01-31T09:00:00Z or a time as 09:00", after);
     if (find_subject(cli, &of, err) < 0)
@@ -322,22 +336,40 @@ struct backfill {
     int64_t from_ms, to_ms, spread_ms, limit;
 };
 
-static int read_backfill(const struct cli *cli, struct backfill *ret, struct err *err)
+static int read_range(struct cli *cli, struct backfill *ret, struct err *err)
 {
     const char *from = cli_value(cli, "from"), *to = cli_value(cli, "to");
+    int64_t now_ms;
+
+    if (cli_connect(cli, err) < 0)
+        return -1;
+    now_ms = cli_now_ms(cli);
+    if (now_ms == 0)
+        now_ms = local_now_ms();
+    if (from == NULL || parse_instant(from, now_ms, &ret->from_ms) < 0 || to == NULL ||
+        parse_instant(to, now_ms, &ret->to_ms) < 0)
+        return err_set(err, ERR_USAGE, "write --from TIME --to TIME, as 2030-01-31T09:00:00Z");
+    if (ret->to_ms > now_ms)
+        return err_set(err, ERR_FORMAT,
+                       "--to is in the future: what is to come the schedule adds itself; write "
+                       "--to now");
+    if (ret->from_ms > ret->to_ms)
+        return err_set(err, ERR_USAGE, "--from is later than --to");
+    return 0;
+}
+
+static int read_backfill(struct cli *cli, struct backfill *ret, struct err *err)
+{
     const char *limit = cli_value(cli, "limit");
 
     *ret = (struct backfill){.limit = BACKFILL_STANDARD};
-    if (from == NULL || parse_instant(from, &ret->from_ms) < 0 || to == NULL ||
-        parse_instant(to, &ret->to_ms) < 0 || ret->from_ms > ret->to_ms)
-        return err_set(err, ERR_USAGE, "write --from TIME --to TIME, as 2030-01-31T09:00:00Z");
     if (limit != NULL && text_parse_int(limit, 1, BACKFILL_MOST, &ret->limit) < 0)
         return err_set(err, ERR_USAGE, "--limit %.20s: write 1 to %d", limit, BACKFILL_MOST);
     if (cli_duration(cli, "spread", &ret->spread_ms, err) < 0)
         return -1;
-    return ret->spread_ms <= TIMING_EVERY_MAX_MS
-               ? 0
-               : err_set(err, ERR_USAGE, "--spread is longer than 100 years");
+    if (ret->spread_ms > TIMING_EVERY_MAX_MS)
+        return err_set(err, ERR_USAGE, "--spread is longer than 100 years");
+    return read_range(cli, ret, err);
 }
 
 /* The occurrences of the range, which the caller frees. -1 with err: there are more than fit. */
@@ -405,7 +437,7 @@ static int add_all(struct cli *cli, const struct subject *of, const struct backf
         json_put_int(line, "added", (int64_t)added);
         json_print(line);
     } else {
-        out_printf("%zu jobs added\n", added);
+        out_printf("%zu %s added\n", added, added == 1 ? "job" : "jobs");
     }
     return added == n ? 0 : -1;
 }
@@ -424,6 +456,16 @@ static int run_backfill(struct cli *cli, struct err *err)
 }
 
 /* ---- calendar */
+
+/* 0, or -1 with err: there is no such schedule. */
+static int need_schedule(struct cli *cli, struct err *err)
+{
+    struct reply *r = call_named(cli, "later_schedules", err);
+    int rc = r != NULL ? 0 : -1;
+
+    reply_free(r);
+    return rc;
+}
 
 static int run_calendar(struct cli *cli, struct err *err)
 {
@@ -445,6 +487,10 @@ static int run_calendar(struct cli *cli, struct err *err)
     r = cli_fcall(cli, "later_schedule_calendar", &call, err);
     if (r == NULL)
         return -1;
+    if (reply_len(r) == 0 && need_schedule(cli, err) < 0) {
+        reply_free(r);
+        return -1;
+    }
     /* A zone may be a day ahead. */
     calendar_show(cli, cli->argv[1], (int)year, reply_str(r), reply_len(r), now_s / 86400 + 1);
     reply_free(r);
@@ -486,7 +532,7 @@ static const struct cli_option options[] = {
     {"catch-up-window", "D", "add: those that are older are missed (default: 1d)"},
     {"splay", "D", "add: jobs are due up to so much later, always the same"},
     {"from", "TIME", "add: the first time; backfill: from then on"},
-    {"to", "TIME", "backfill: until then"},
+    {"to", "TIME", "backfill: until then, at most until now"},
     {"spread", "D", "backfill: the jobs are due one after the other, over this time"},
     {"limit", "N", "backfill: at most so many (default: 1000)"},
     {"until", "TIME", "add: the last time"},
