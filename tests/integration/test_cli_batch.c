@@ -46,11 +46,27 @@ static void test_run_does_all_three(void **state)
     assert_out("2 jobs added\n");
     assert_int_equal(run("batch", "ls"), 0);
     assert_says(&out, "b      sealed");
+    assert_int_equal(run("batch", "seal", "b"), 0);
+    assert_out("b is sealed already\n");
+    assert_int_equal(run("--json", "batch", "seal", "b"), 0);
+    assert_out("{\"batch\":\"b\",\"status\":\"repeated\"}\n");
+}
+
+/* A batch that is opened for a file that is not there stays open for nothing. */
+static void test_run_opens_nothing_in_vain(void **state)
+{
+    (void)state;
     assert_int_equal(feed("1\n2\n", "batch", "run", "c", "q/q", "--from", "-"), 65);
-    assert_says(&err, "batch c stays open");
+    assert_says(&err, "'q/q' is no queue name");
     assert_int_equal(run("batch", "run", "d", "q"), 64);
     assert_says(&err, "--from FILE");
-    assert_int_equal(run("batch", "show", "d"), 66);
+    assert_int_equal(run("batch", "run", "e", "q", "--from", "/nosuch"), 66);
+    assert_says(&err, "cannot read /nosuch: No such file or directory");
+    assert_int_equal(run("batch", "run", "f", "q", "--from", "/tmp"), 66);
+    assert_says(&err, "/tmp is a folder: name a file");
+    assert_int_equal(run("batch", "ls"), 0);
+    assert_out("BATCH  STATE  OPENED  MEMBERS  LIVE  DONE  DEAD  CANCELLED\n");
+    assert_int_equal(feed("1\n2\n", "batch", "run", "g", "q", "--lock", "x", "--from", "-"), 64);
 }
 
 static void test_members_and_cancel(void **state)
@@ -163,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_open_fill_seal, flush_all),
         cmocka_unit_test_setup(test_run_does_all_three, flush_all),
+        cmocka_unit_test_setup(test_run_opens_nothing_in_vain, flush_all),
         cmocka_unit_test_setup(test_members_and_cancel, flush_all),
         cmocka_unit_test_setup(test_an_empty_one_is_done, flush_all),
         cmocka_unit_test_setup(test_export_and_import, flush_all),

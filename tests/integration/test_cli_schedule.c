@@ -107,6 +107,8 @@ static void test_its_life(void **state)
     assert_says(&out, " tea\n");
     assert_int_equal(run("schedule", "resume", "s"), 0);
     assert_out("s resumed\n");
+    assert_int_equal(run("schedule", "resume", "s"), 0);
+    assert_out("s is not paused\n");
     assert_int_equal(run("--json", "schedule", "run-now", "s"), 0);
     assert_int_equal(sscanf(buf_str(&out), "{\"id\":\"%15[a-z0-9]\"", id), 1);
     assert_int_equal(run("show", id), 0);

@@ -19,6 +19,11 @@ static void test_subscribe(void **state)
     (void)state;
     assert_int_equal(run("topic", "subscribe", "order.*", "mail"), 0);
     assert_out("subscribed\n");
+    assert_says(&err, "no running worker serves queue mail: copies wait until one does");
+    assert_int_equal(run("topic", "subscribe", "order.*", "mail"), 0);
+    assert_out("subscribed already\n");
+    assert_int_equal(run("topic", "unsubscribe", "nobody", "mail"), 0);
+    assert_out("was not subscribed\n");
     assert_int_equal(run("--json", "topic", "subscribe", "order.*", "mail"), 0);
     assert_out("{\"topic\":\"order.*\",\"queue\":\"mail\",\"status\":\"repeated\"}\n");
     assert_int_equal(run("topic", "ls"), 0);

@@ -60,7 +60,7 @@ int queue_name_check(struct cli *cli, const char *queue, struct err *err)
     return is_known ? 0 : not_known(cli, queue, err);
 }
 
-void queue_name_warn(struct cli *cli, const char *queue)
+void queue_name_warn(struct cli *cli, const char *queue, const char *what)
 {
     struct cli_call call = {.n = 0};
     struct reply *r;
@@ -68,8 +68,7 @@ void queue_name_warn(struct cli *cli, const char *queue)
     cli_call_puts(&call, queue);
     r = cli_ask_aside(cli, "later_v1_known", &call);
     if (r != NULL && reply_int(reply_at(r, SERVED)) == 0)
-        (void)fprintf(stderr,
-                      "later: no running worker serves queue %s: the job waits until one does\n",
-                      queue);
+        (void)fprintf(stderr, "later: no running worker serves queue %s: %s until one does\n",
+                      queue, what);
     reply_free(r);
 }

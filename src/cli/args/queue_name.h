@@ -13,8 +13,8 @@
  */
 int queue_name_check(struct cli *cli, const char *queue, struct err *err);
 
-/* Print a line on stderr if no live worker serves the queue. A caller who may not ask is told
- * nothing. */
-void queue_name_warn(struct cli *cli, const char *queue);
+/* Print a line on stderr if no live worker serves the queue, and what comes of it: "the job waits"
+ * until one does. A caller who may not ask is told nothing. */
+void queue_name_warn(struct cli *cli, const char *queue, const char *what);
 
 #endif

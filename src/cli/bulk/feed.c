@@ -26,23 +26,38 @@ static int check_file(struct feed *f, const char *name, struct err *err)
     return 0;
 }
 
-int feed_open(struct feed *f, const char *path, struct err *err)
+static int cannot_read(const char *path, int errnum, struct err *err)
 {
-    int errnum;
-
-    *f = (struct feed){.fd = STDIN_FILENO, .bytes = BUF_INIT};
-    if (strcmp(path, "-") == 0)
-        return check_file(f, "standard input", err);
-    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (f->fd >= 0)
-        return check_file(f, path, err);
-    errnum = errno;
     err_fill_sys(err, errnum, "cannot read %.100s", path);
     if (errnum == ENOENT || errnum == ENOTDIR)
         err->code = ERR_INPUT;
     if (errnum == EACCES)
         err->code = ERR_DENIED;
     return -1;
+}
+
+int feed_check(const char *path, struct err *err)
+{
+    struct stat st;
+
+    if (strcmp(path, "-") == 0)
+        return 0;
+    if (stat(path, &st) < 0 || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
+        return cannot_read(path, errno, err);
+    if (S_ISDIR(st.st_mode))
+        return err_set(err, ERR_INPUT, "%.100s is a folder: name a file", path);
+    return 0;
+}
+
+int feed_open(struct feed *f, const char *path, struct err *err)
+{
+    *f = (struct feed){.fd = STDIN_FILENO, .bytes = BUF_INIT};
+    if (strcmp(path, "-") == 0)
+        return check_file(f, "standard input", err);
+    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (f->fd >= 0)
+        return check_file(f, path, err);
+    return cannot_read(path, errno, err);
 }
 
 void feed_done(struct feed *f)

@@ -41,6 +41,11 @@ enum feed_got {
 };
 
 /*
+ * Whether feed_open would take this path, so that nothing is changed before for a file that is not
+ * there. It opens nothing: a named pipe would lose its writer. 0, or -1 as feed_open.
+ */
+int feed_check(const char *path, struct err *err);
+/*
  * path "-": standard input. Opening a named pipe waits until somebody writes to it. 0, or -1 with
  * code INPUT (no such file, a folder), DENIED, SYSTEM. Call feed_done in any case.
  */

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/bulk/crontab.h"
+#include "cli/bulk/feed.h"
 #include "cli/schedules.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -150,31 +150,6 @@ static int take_line(struct import *im, const char *text, struct err *err)
     return l.kind == CRONTAB_ENTRY ? take_entry(im, &l, err) : 0;
 }
 
-/* The file to read; `-`: standard input. NULL with err. */
-static FILE *open_crontab(const char *path, struct err *err)
-{
-    struct stat st;
-    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-
-    if (f == NULL) {
-        int errnum = errno;
-
-        err_fill_sys(err, errnum, "cannot read %.200s", path);
-        if (errnum == ENOENT || errnum == ENOTDIR)
-            err->code = ERR_INPUT;
-        if (errnum == EACCES)
-            err->code = ERR_DENIED;
-        return NULL;
-    }
-    if (fstat(fileno(f), &st) == 0 && S_ISDIR(st.st_mode)) { /* fopen takes one */
-        err_fill(err, ERR_INPUT, "%.200s is a folder: name a file", path);
-        if (f != stdin)
-            (void)fclose(f);
-        return NULL;
-    }
-    return f;
-}
-
 int import_crontab(struct cli *cli, struct err *err)
 {
     const char *path = cli->argv[1], *queue = cli_value(cli, "queue"), *tz = cli_value(cli, "tz");
@@ -187,9 +162,11 @@ int import_crontab(struct cli *cli, struct err *err)
     if (queue == NULL)
         return err_set(err, ERR_USAGE, "write --queue QUEUE: whose handler runs the commands");
     text_copy(im.tz, sizeof(im.tz), tz != NULL ? tz : "UTC");
-    f = open_crontab(path, err);
-    if (f == NULL)
+    if (feed_check(path, err) < 0)
         return -1;
+    f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    if (f == NULL)
+        return err_sys(err, errno, "cannot read %.200s", path);
     while (result == 0 && getline(&text, &cap, f) >= 0) {
         text[strcspn(text, "\n")] = '\0';
         im.line++;

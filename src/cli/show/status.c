@@ -22,6 +22,14 @@ void status_show(const struct cli *cli, const char *what, const char *name, cons
     out_printf("\n");
 }
 
+void status_show_again(const struct cli *cli, const char *what, const char *name,
+                       const char *status, const char *again)
+{
+    bool is_again = !cli->json && strcmp(status, "repeated") == 0;
+
+    status_show(cli, what, name, is_again ? again : status);
+}
+
 int status_deleted(const struct cli *cli, bool was_there, const char *kind, const char *name,
                    const char *list, struct err *err)
 {

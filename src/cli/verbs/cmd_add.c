@@ -219,7 +219,7 @@ static int run(struct cli *cli, struct err *err)
     if (!waits)
         show(cli, r, is_own_token);
     if (!warn_dropped(cli, r))
-        queue_name_warn(cli, cli->argv[0]);
+        queue_name_warn(cli, cli->argv[0], "the job waits");
     if (waits)
         status = wait_for(cli, r, timeout_ms, err);
     note(cli, r);

@@ -11,6 +11,7 @@
 #include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
 #include "cli/bulk/add_from.h"
+#include "cli/bulk/feed.h"
 #include "cli/show/batch.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -63,7 +64,7 @@ static int run_add(struct cli *cli, struct err *err)
 
     if (open_batch(cli, payload_of(cli, 2), status, err) < 0)
         return -1;
-    status_show(cli, "batch", cli->argv[1], status);
+    status_show_again(cli, "batch", cli->argv[1], status, "is open already");
     return 0;
 }
 
@@ -73,12 +74,29 @@ static int run_seal(struct cli *cli, struct err *err)
 
     if (r == NULL)
         return -1;
-    status_show(cli, "batch", cli->argv[1], reply_str(reply_at(r, 1)));
+    status_show_again(cli, "batch", cli->argv[1], reply_str(reply_at(r, 1)), "is sealed already");
     reply_free(r);
     return 0;
 }
 
 /* ---- run */
+
+/* What can be known before the batch is opened, which would stay open for nothing. 0 or -1. */
+static int check_run(const char *queue, const char *from, struct err *err)
+{
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+
+    if (from == NULL)
+        return err_set(err, ERR_USAGE, "write later batch run NAME QUEUE --from FILE (-: stdin)");
+    if (text_is_queue_name(queue, strlen(queue)))
+        return feed_check(from, err);
+    text_escape(&safe, queue, strlen(queue));
+    text_cut(&safe, 64);
+    return err_set(err, ERR_FORMAT,
+                   "'%s' is no queue name (letters, digits, _ and -, at most 64, a letter or digit "
+                   "first)",
+                   buf_str(&safe));
+}
 
 static int run_run(struct cli *cli, struct err *err)
 {
@@ -88,8 +106,8 @@ static int run_run(struct cli *cli, struct err *err)
     char opened[16];
     int status;
 
-    if (from == NULL)
-        return err_set(err, ERR_USAGE, "write later batch run NAME QUEUE --from FILE (-: stdin)");
+    if (check_run(queue, from, err) < 0)
+        return -1;
     if (open_batch(cli, payload_of(cli, 3), opened, err) < 0)
         return -1;
     cli_call_puts(&front, queue);
@@ -103,7 +121,7 @@ static int run_run(struct cli *cli, struct err *err)
                       name, queue, name, name);
         return status;
     }
-    queue_name_warn(cli, queue);
+    queue_name_warn(cli, queue, "the jobs wait");
     r = call_named(cli, "later_batch_seal", err);
     reply_free(r);
     return r != NULL ? 0 : -1;

@@ -42,7 +42,7 @@ static int show_status(const struct cli *cli, struct reply *r)
 {
     if (r == NULL)
         return -1;
-    status_show(cli, "schedule", cli->argv[1], reply_str(reply_at(r, 1)));
+    status_show_again(cli, "schedule", cli->argv[1], reply_str(reply_at(r, 1)), "is not paused");
     reply_free(r);
     return 0;
 }

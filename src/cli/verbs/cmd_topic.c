@@ -63,8 +63,8 @@ static int run_ls(struct cli *cli, struct err *err)
     return rc;
 }
 
-/* Subscribe or unsubscribe. */
-static int change(struct cli *cli, const char *function, struct err *err)
+/* Subscribe or unsubscribe. again: how people are told that it was so already. */
+static int change(struct cli *cli, const char *function, const char *again, struct err *err)
 {
     static const char *const names[COLUMNS] = {"topic", "queue", "status", ""};
     struct cli_call call = {.n = 0};
@@ -78,8 +78,8 @@ static int change(struct cli *cli, const char *function, struct err *err)
     if (cli->json) {
         put_json(r, names);
     } else {
-        out_text(reply_str(reply_at(r, 2)), reply_len(reply_at(r, 2)));
-        out_printf("\n");
+        out_printf("%s\n",
+                   reply_is(reply_at(r, 2), "repeated") ? again : reply_str(reply_at(r, 2)));
     }
     reply_free(r);
     return 0;
@@ -87,16 +87,16 @@ static int change(struct cli *cli, const char *function, struct err *err)
 
 static int run_subscribe(struct cli *cli, struct err *err)
 {
-    int rc = change(cli, "later_subscribe", err);
+    int rc = change(cli, "later_subscribe", "subscribed already", err);
 
     if (rc == 0)
-        queue_name_warn(cli, cli->argv[2]);
+        queue_name_warn(cli, cli->argv[2], "copies wait");
     return rc;
 }
 
 static int run_unsubscribe(struct cli *cli, struct err *err)
 {
-    return change(cli, "later_unsubscribe", err);
+    return change(cli, "later_unsubscribe", "was not subscribed", err);
 }
 
 static const struct subcommand subcommands[] = {
