@@ -31,6 +31,27 @@ static const char *nearest_row(enum conf_scope kind, const struct conf_row *rows
     return text_nearest(path, names);
 }
 
+#define SECTION_MAX 24
+
+/* The nested mapping whose name is near: that of backoff.first is backoff. */
+static bool nearest_section(const struct conf_row *rows, size_t nrows, const char *path,
+                            char ret[SECTION_MAX])
+{
+    const char *const names[] = {ret, NULL};
+
+    for (size_t i = 0; i < nrows; i++) {
+        size_t n = strcspn(rows[i].path, ".");
+
+        if (rows[i].path[n] == '\0' || n >= SECTION_MAX)
+            continue;
+        memcpy(ret, rows[i].path, n);
+        ret[n] = '\0';
+        if (strcmp(ret, path) != 0 && text_nearest(path, names) != NULL)
+            return true;
+    }
+    return false;
+}
+
 /* Where a key that is unknown in this scope would be right, or NULL. */
 static const char *right_section(enum conf_scope kind, const char *path)
 {
@@ -53,6 +74,7 @@ int conf_unknown_refuse(enum conf_scope kind, const struct conf_row *rows, size_
                         const char *path, struct err *err)
 {
     const char *section = right_section(kind, path);
+    char mapping[SECTION_MAX];
     const char *near;
 
     if (conf_is_later_word(path))
@@ -64,5 +86,9 @@ int conf_unknown_refuse(enum conf_scope kind, const struct conf_row *rows, size_
         return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s: did you mean \"%s\"%s?",
                        conf_show(path).s, scope_name(kind), near,
                        strchr(near, '.') != NULL ? " (the dot is a nested mapping)" : "");
+    if (nearest_section(rows, nrows, path, mapping))
+        return err_set(err, ERR_CONFIG,
+                       "unknown key \"%s\" %s: did you mean \"%s\"? (It is a nested mapping.)",
+                       conf_show(path).s, scope_name(kind), mapping);
     return err_set(err, ERR_CONFIG, "unknown key \"%s\" %s", conf_show(path).s, scope_name(kind));
 }

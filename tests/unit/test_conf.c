@@ -312,6 +312,8 @@ static void test_unknown_keys(void **state)
         {"defaults:\n  backoff:\n    frist: 1s\n", 3, "did you mean \"backoff.first\""},
         {"defaults:\n  backoff.first: 1s\n", 2, "the dot is a nested mapping"},
         {"defaults:\n  backoff_first: 1s\n", 2, "the dot is a nested mapping"},
+        {"defaults:\n  backof: 1s\n", 2, "did you mean \"backoff\"? (It is a nested mapping.)"},
+        {"queues:\n  mail:\n    recyle: 5m\n", 3, "did you mean \"recycle\"?"},
         {"zzzzzzzzzz: 1\n", 1, "unknown key \"zzzzzzzzzz\" at the top level"},
         {"\"a\\e[2Jb\": 1\n", 1, "unknown key \"a\\x1b[2Jb\""},
         {"timeout: 5m\n", 1, "belongs under defaults: or under a queue"},
