@@ -228,6 +228,13 @@ static void test_wrong_command_lines(void **state)
     assert_says(&err, "did you mean --json?");
     assert_int_equal(run("reschedule", "jabc", NULL), 64);
     assert_int_equal(run("retry", "jabc", "--spread", "5m", NULL), 64);
+    assert_int_equal(run("retry", "work", NULL), 66);
+    assert_says(&err, "of a queue write --all, --reason TEXT or --key KEY");
+    assert_int_equal(run("retry", "j00000000000", "work", NULL), 66);
+    assert_int_equal(run("schedule", NULL), 64);
+    assert_says(&err, "something is missing (later schedule --help tells what it takes)\n");
+    assert_int_equal(run("workers", "x", NULL), 64);
+    assert_says(&err, "write later workers (later workers --help tells more)\n");
     assert_int_equal(run("quiet", NULL), 64);
     assert_int_equal(run("--namespace", "a b", "stats", NULL), 64);
     assert_int_equal(run("limits", "sett", "smtp", "semaphore", "1", NULL), 64);

@@ -252,15 +252,22 @@ static int find_verb(struct cli *cli, const char *word, struct err *err)
     return err_set(err, ERR_USAGE, "there is no verb '%s' (try: later help)", shown(&safe, word));
 }
 
+/* A longer one would fill the text of an error, and the rest of it would be cut. */
+#define SYNOPSIS_SHORT 150
+
 static int count_operands(const struct cli *cli, struct err *err)
 {
     const struct cli_verb *verb = cli->verb;
+    const char *wrong;
 
     if (cli->argc >= verb->min && (verb->max < 0 || cli->argc <= verb->max))
         return 0;
-    return err_set(err, ERR_USAGE, "%s: write later %s %s (later %s --help tells more)",
-                   cli->argc < verb->min ? "something is missing" : "that is too much", verb->name,
-                   verb->synopsis, verb->name);
+    wrong = cli->argc < verb->min ? "something is missing" : "that is too much";
+    if (strlen(verb->synopsis) > SYNOPSIS_SHORT)
+        return err_set(err, ERR_USAGE, "%s (later %s --help tells what it takes)", wrong,
+                       verb->name);
+    return err_set(err, ERR_USAGE, "%s: write later %s%s%s (later %s --help tells more)", wrong,
+                   verb->name, verb->synopsis[0] != '\0' ? " " : "", verb->synopsis, verb->name);
 }
 
 static enum args_result bad(struct err *err, const char *text)

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/bulk/retry_all.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -152,6 +153,27 @@ static int retry_one(struct cli *cli, const char *id, struct err *err)
     return act(cli, "later_retry", id, NULL, err);
 }
 
+/* Whether it may be a job: j and 11 characters, QUEUE@KEY, @2. */
+static bool looks_like_job(const char *word)
+{
+    return strchr(word, '@') != NULL || (word[0] == 'j' && strlen(word) == 12);
+}
+
+/* IDs and nothing else. A single word that is none is most likely a queue. */
+static int retry_ids(struct cli *cli, struct err *err)
+{
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+
+    if (cli->argc > 1 || looks_like_job(cli->argv[0]))
+        return cli_each(cli, retry_one);
+    text_escape(&safe, cli->argv[0], strlen(cli->argv[0]));
+    text_cut(&safe, 64);
+    return err_set(err, ERR_INPUT,
+                   "'%s' is no job id (j and 11 characters): of a queue write --all, --reason TEXT "
+                   "or --key KEY",
+                   buf_str(&safe));
+}
+
 static int run_retry(struct cli *cli, struct err *err)
 {
     const char *spread = cli_value(cli, "spread");
@@ -162,7 +184,7 @@ static int run_retry(struct cli *cli, struct err *err)
         return -1;
     is_filtered = order.filter.key != NULL || order.filter.reason != NULL;
     if (cli_value(cli, "all") == NULL && !is_filtered)
-        return spread == NULL ? cli_each(cli, retry_one)
+        return spread == NULL ? retry_ids(cli, err)
                               : err_set(err, ERR_USAGE, "--spread goes with QUEUE --all");
     if (cli->argc != 1)
         return err_set(err, ERR_USAGE, "--all, --reason and --key take one queue");
