@@ -249,6 +249,33 @@ int cli_status(const struct err *err)
     return err_exit_status(err);
 }
 
+/* Write a text of the library with the verbs of this command in the place of its functions: a cure
+ * that names later_limit_set is none for who has a shell. */
+static void put_with_verbs(struct buf *line, const char *text)
+{
+    static const struct {
+        const char *function, *verb;
+    } words[] = {
+        {"later_limit_set", "later limits set"}, {"later_schedule_set", "later schedule add"},
+        {"later_batch", "later batch add"},      {"later_retry", "later retry"},
+        {"later_run_now", "later run-now"},      {"later_seen_del", "later seen rm"},
+    };
+    const char *at = strstr(text, "later_");
+    size_t n = at != NULL ? strspn(at, "abcdefghijklmnopqrstuvwxyz_") : 0;
+
+    text_escape(line, text, at != NULL ? (size_t)(at - text) : strlen(text));
+    if (at == NULL)
+        return;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strlen(words[i].function) == n && strncmp(words[i].function, at, n) == 0) {
+            buf_puts(line, words[i].verb);
+            at += n;
+            break;
+        }
+    }
+    text_escape(line, at, strlen(at));
+}
+
 /* Write "ELATER_X what" as "what [ELATER_X]": the words are for people, the code for searching. */
 static void put_refusal(struct buf *line, const char *text)
 {
@@ -258,7 +285,7 @@ static void put_refusal(struct buf *line, const char *text)
         text_escape(line, text, strlen(text));
         return;
     }
-    text_escape(line, text + code + 1, strlen(text + code + 1));
+    put_with_verbs(line, text + code + 1);
     buf_puts(line, " [");
     text_escape(line, text, code);
     buf_puts(line, "]");

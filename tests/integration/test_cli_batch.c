@@ -141,7 +141,7 @@ static void test_refusals(void **state)
         {{"batch", "add", "a b", NULL}, 65, "is no name of a batch"},
         {{"batch", "add", "b", "--keep", "soon", NULL}, 65, "is no duration"},
         {{"batch", "add", "b", "--then", "a/b", NULL}, 65, "is no queue name"},
-        {{"add", "q", "--batch", "nosuch", "x", NULL}, 66, "later_batch opens it"},
+        {{"add", "q", "--batch", "nosuch", "x", NULL}, 66, "later batch add opens it"},
         {{"add", "q", "--batch", "b", "--unique", "k", "x", NULL}, 65, "do not go together"},
     };
 

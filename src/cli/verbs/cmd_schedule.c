@@ -64,6 +64,17 @@ static void add_renamed(struct cli_call *call, const struct cli *cli, const char
     cli_call_puts(call, cli_value(cli, option));
 }
 
+/* Without --queue the name is the queue, and may have letters that a queue has not: say so. */
+static void name_is_no_queue(const struct cli *cli, struct err *err)
+{
+    if (!cli_is_refusal(err, "ELATER_QUEUE") || cli_value(cli, "queue") != NULL ||
+        text_is_queue_name(cli->argv[1], strlen(cli->argv[1])))
+        return;
+    err_fill(err, ERR_REFUSED,
+             "ELATER_QUEUE the schedule would have a queue of its name, which is no queue name "
+             "(letters, digits, _ and -, at most 64): give --queue QUEUE");
+}
+
 static int run_add(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {
@@ -72,6 +83,7 @@ static int run_add(struct cli *cli, struct err *err)
     CLEANUP_FREE char *thens = NULL;
     const char *tz = cli_value(cli, "tz");
     struct cli_call call = {.n = 0};
+    struct reply *r;
 
     if (schedules_check(cli->argv[2], cli->argv[3], tz != NULL ? tz : "UTC", err) < 0)
         return -1;
@@ -85,7 +97,10 @@ static int run_add(struct cli *cli, struct err *err)
     if (thens_add(&call, cli, &thens, err) < 0)
         return -1;
     cli_call_puts(&call, cli->argc > 4 ? cli->argv[4] : "");
-    return show_status(cli, cli_fcall(cli, "later_schedule_set", &call, err));
+    r = cli_fcall(cli, "later_schedule_set", &call, err);
+    if (r == NULL)
+        name_is_no_queue(cli, err);
+    return show_status(cli, r);
 }
 
 /* ---- ls, show */
