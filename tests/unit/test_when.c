@@ -243,12 +243,41 @@ static void test_new_york(void **state)
     assert_is("sunday 00:00", "2026-11-22 02:00", WHEN_INSTANT, "2026-11-22 05:00");
 }
 
+static void test_read_machine(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } good[] = {
+        {"1767225600000", 1767225600000},
+        {"@1767225600", 1767225600000},
+        {"+0ms", 1000},
+        {"+5m", 301000},
+        {"2026-01-01T00:00:00Z", 1767225600000},
+        {"2026-01-01T01:00:00+01:00", 1767225600000},
+        {"2025-12-31T18:30:00-05:30", 1767225600000},
+    };
+    static const char *const bad[] = {
+        "", "@", "@x", "+", "+5", "x", "2026-01-01", "2026-01-01T00:00:00", "2026-01-01T00:00:00ZZ",
+    };
+    int64_t ms;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_int_equal(when_read_machine(good[i].text, 1000, &ms), 0);
+        assert_int_equal(ms, good[i].ms);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(when_read_machine(bad[i], 1000, &ms), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),   cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_machine),
-        cmocka_unit_test(test_berlin),  cmocka_unit_test(test_new_york),
+        cmocka_unit_test(test_forms),        cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_read_machine), cmocka_unit_test(test_berlin),
+        cmocka_unit_test(test_new_york),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/date.h"
@@ -248,6 +249,38 @@ bool when_is_machine(const char *text)
     return n >= 20 && text[4] == '-' && text[13] == ':' && text[16] == ':' &&
            (toupper((unsigned char)text[n - 1]) == 'Z' || has_shape(zone, "+dd:dd") ||
             has_shape(zone, "-dd:dd"));
+}
+
+#define INSTANT_MOST_MS INT64_C(100000000000000)
+
+int when_read_machine(const char *text, int64_t now_ms, int64_t *ret_ms)
+{
+    struct tm tm = {0};
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    int hours, minutes, n = 0, rc;
+    char sign;
+
+    *ret_ms = 0;
+    if (rest == NULL && text[0] == '+') {
+        rc = text_parse_duration(text + 1, ret_ms);
+        *ret_ms += now_ms;
+        return rc;
+    }
+    if (rest == NULL && text[0] == '@') {
+        rc = text_parse_int(text + 1, 0, INSTANT_MOST_MS / 1000, ret_ms);
+        *ret_ms *= 1000;
+        return rc;
+    }
+    if (rest == NULL)
+        return text_parse_int(text, 0, INSTANT_MOST_MS, ret_ms);
+    *ret_ms = (int64_t)timegm(&tm) * 1000;
+    if (strcasecmp(rest, "Z") == 0)
+        return 0;
+    if (sscanf(rest, "%c%2d:%2d%n", &sign, &hours, &minutes, &n) != 3 || rest[n] != '\0' ||
+        (sign != '+' && sign != '-'))
+        return -1;
+    *ret_ms -= (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * INT64_C(60000);
+    return 0;
 }
 
 bool when_needs_clock(const char *text)

@@ -36,6 +36,10 @@ struct when {
 /* Whether the library reads this text itself. */
 bool when_is_machine(const char *text);
 
+/* Read such a text here, for a verb that computes with the instant itself: integer ms, @SECONDS,
+ * +DURATION, RFC 3339 with whole seconds. 0, or -1 with *ret_ms undefined. */
+int when_read_machine(const char *text, int64_t now_ms, int64_t *ret_ms);
+
 /* 0, or -1 with code FORMAT and a text that says what is accepted. A time that is past by a minute
  * or more is refused, too. */
 int when_parse(const char *text, int64_t now_ms, when_offset_f offset, struct when *ret,

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/args/subcommands.h"
 #include "cli/args/thens.h"
+#include "cli/args/when.h"
 #include "cli/args/recents.h"
 #include "cli/args/whoami.h"
 #include "cli/bulk/import_crontab.h"
@@ -222,41 +223,6 @@ static int put_next(const struct cli *cli, const struct subject *of, int64_t aft
     return 0;
 }
 
-#define INSTANT_MOST_MS INT64_C(100000000000000)
-
-/* Integer ms, @SECONDS, +DURATION, or RFC 3339 with a zone and whole seconds. 0 or -1. (Other forms
- * of a time are rewritten before: args/time_options.h.) */
-static int parse_instant(const char *text, int64_t now_ms, int64_t *ret_ms)
-{
-    struct tm tm = {0};
-    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-    int hours, minutes, n = 0;
-    char sign;
-
-    if (rest == NULL && text[0] == '+') {
-        int rc = text_parse_duration(text + 1, ret_ms);
-
-        *ret_ms += now_ms;
-        return rc;
-    }
-    if (rest == NULL && text[0] == '@') {
-        int rc = text_parse_int(text + 1, 0, INSTANT_MOST_MS / 1000, ret_ms);
-
-        *ret_ms *= 1000;
-        return rc;
-    }
-    if (rest == NULL)
-        return text_parse_int(text, 0, INSTANT_MOST_MS, ret_ms);
-    *ret_ms = (int64_t)timegm(&tm) * 1000;
-    if (strcmp(rest, "Z") == 0)
-        return 0;
-    if (sscanf(rest, "%c%2d:%2d%n", &sign, &hours, &minutes, &n) != 3 || rest[n] != '\0' ||
-        (sign != '+' && sign != '-'))
-        return -1;
-    *ret_ms -= (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * INT64_C(60000);
-    return 0;
-}
-
 static int run_next(struct cli *cli, struct err *err)
 {
     int64_t n = NEXT_STANDARD, after_ms = local_now_ms();
@@ -266,7 +232,7 @@ static int run_next(struct cli *cli, struct err *err)
 
     if (count != NULL && text_parse_int(count, 1, NEXT_MOST, &n) < 0)
         return err_set(err, ERR_USAGE, "-n %.20s: write 1 to %d", count, NEXT_MOST);
-    if (after != NULL && parse_instant(after, after_ms, &after_ms) < 0)
+    if (after != NULL && when_read_machine(after, after_ms, &after_ms) < 0)
         return err_set(err, ERR_USAGE,
                        "--after %.40s: write ms, 2030-01-31T09:00:00Z or a time as 09:00", after);
     if (find_subject(cli, &of, err) < 0)
@@ -361,8 +327,8 @@ static int read_range(struct cli *cli, struct backfill *ret, struct err *err)
     now_ms = cli_now_ms(cli);
     if (now_ms == 0)
         now_ms = local_now_ms();
-    if (from == NULL || parse_instant(from, now_ms, &ret->from_ms) < 0 || to == NULL ||
-        parse_instant(to, now_ms, &ret->to_ms) < 0)
+    if (from == NULL || when_read_machine(from, now_ms, &ret->from_ms) < 0 || to == NULL ||
+        when_read_machine(to, now_ms, &ret->to_ms) < 0)
         return err_set(err, ERR_USAGE, "write --from TIME --to TIME, as 2030-01-31T09:00:00Z");
     if (ret->to_ms > now_ms)
         return err_set(err, ERR_FORMAT,
