@@ -108,6 +108,10 @@ static void test_its_life(void **state)
     assert_says(&out, "s         cron 30 2 * * *  Europe/Berlin  q      paused");
     assert_int_equal(run("schedule", "show", "s"), 0);
     assert_says(&out, " tea\n");
+    assert_says(&out, "\npaused until      20");
+    assert_int_equal(run("--json", "schedule", "show", "s"), 0);
+    assert_says(&out, "\"paused\":{\"until_ms\":");
+    assert_says(&out, "\"reason\":\"tea\"}");
     assert_int_equal(run("schedule", "resume", "s"), 0);
     assert_out("s resumed\n");
     assert_int_equal(run("schedule", "resume", "s"), 0);

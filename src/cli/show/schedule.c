@@ -14,7 +14,7 @@ static const struct field fields[] = {
     {"schedule", "schedule", FIELD_TEXT},   {"when", "when", FIELD_TEXT},
     {"tz", "time zone", FIELD_TEXT},        {"queue", "queue", FIELD_TEXT},
     {"options", "options", FIELD_TEXT},     {"overlap", "overlap", FIELD_TEXT},
-    {"catch_up", "catch up", FIELD_TEXT},   {"catch_up_window_ms", "at most", FIELD_LENGTH},
+    {"catch_up", "catch up", FIELD_TEXT},   {"catch_up_window_ms", "catch up within", FIELD_LENGTH},
     {"splay_ms", "splay", FIELD_LENGTH},    {"from_ms", "from", FIELD_INSTANT},
     {"until_ms", "until", FIELD_INSTANT},   {"origin", "defined by", FIELD_TEXT},
     {"last_ms", "last", FIELD_INSTANT},     {"next_ms", "next", FIELD_INSTANT},
@@ -24,36 +24,66 @@ static const struct field fields[] = {
 };
 #define NFIELDS (sizeof(fields) / sizeof(fields[0]))
 
-/* "<until ms or 0> <since ms> <who> <reason>" */
-static void show_pause(const struct reply *r, int64_t now_ms)
+struct pause {
+    long long until_ms, since_ms; /* until_ms 0: until somebody resumes it */
+    const char *by;
+    size_t by_len;
+    const char *reason;
+};
+
+/* "<until ms or 0> <since ms> <who> <reason>". The texts point into r. */
+static bool read_pause(const struct reply *r, struct pause *ret)
 {
-    long long until_ms = 0, since_ms = 0;
     int at = 0;
 
-    if (r == NULL || sscanf(reply_str(r), "%lld %lld %n", &until_ms, &since_ms, &at) < 2)
+    if (r == NULL || sscanf(reply_str(r), "%lld %lld %n", &ret->until_ms, &ret->since_ms, &at) < 2)
+        return false;
+    ret->by = reply_str(r) + at;
+    ret->by_len = strcspn(ret->by, " ");
+    ret->reason = ret->by + ret->by_len + strspn(ret->by + ret->by_len, " ");
+    return true;
+}
+
+static void show_pause(const struct reply *r, int64_t now_ms)
+{
+    struct pause pause;
+
+    if (!read_pause(r, &pause))
         return;
     out_label("paused by");
-    out_text(reply_str(r) + at, reply_len(r) - (size_t)at);
+    out_text(pause.by, strlen(pause.by));
     out_printf("\n");
     out_label("since");
-    fields_put_instant(since_ms, now_ms);
+    fields_put_instant(pause.since_ms, now_ms);
     out_printf("\n");
-    if (until_ms > 0) {
-        out_label("for");
-        out_printf("%s", "until ");
-        fields_put_instant(until_ms, now_ms);
+    if (pause.until_ms > 0) {
+        out_label("paused until");
+        fields_put_instant(pause.until_ms, now_ms);
         out_printf("\n");
     }
 }
 
+/* The names of `paused` in later stats. */
+static json_t *pause_to_json(const struct pause *pause)
+{
+    json_t *of = json_object();
+
+    if (pause->until_ms > 0)
+        json_put_int(of, "until_ms", pause->until_ms);
+    json_put_int(of, "since_ms", pause->since_ms);
+    json_put_text(of, "by", pause->by, pause->by_len);
+    json_put_text(of, "reason", pause->reason, strlen(pause->reason));
+    return of;
+}
+
 static json_t *to_json(const struct reply *row)
 {
-    const struct reply *pause = reply_named(row, "paused");
     json_t *line = json_object();
+    struct pause pause;
 
     fields_to_json(fields, NFIELDS, row, line);
-    if (pause != NULL)
-        json_put_text(line, "paused", reply_str(pause), reply_len(pause));
+    if (read_pause(reply_named(row, "paused"), &pause))
+        (void)json_object_set_new(line, "paused", pause_to_json(&pause));
     return line;
 }
 
