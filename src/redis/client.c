@@ -71,6 +71,9 @@ static int log_in(struct client *c, struct err *err)
     (void)snprintf(db, sizeof(db), "%d", c->url.db);
     r = client_call(c, 2, choose, NULL, err);
     reply_free(r);
+    if (r == NULL && err->code == ERR_DATA)
+        return err_wrap(err, "database %d, the last number of the URL (CONFIG GET databases)",
+                        c->url.db);
     return r != NULL ? 0 : -1;
 }
 

@@ -191,7 +191,7 @@ static void test_health_and_metrics(void **state)
     do_redis("FCALL", "later_v1_note", "1", ROOT, "zone-differs", "2024a");
     (void)run("health");
     assert_says(&out, "degraded: late-schedule: schedule s was due ");
-    assert_says(&out, "degraded: bad-schedule: schedule t column 1: bad");
+    assert_says(&out, "degraded: bad-schedule: schedule t: column 1: bad: its jobs are not added");
     assert_says(&out, "warning: zone-differs: a worker has the time zones of 2024a");
     assert_int_equal(run("stats", "--prometheus"), 0);
     assert_says(&out,

@@ -406,7 +406,7 @@ static void test_scan_of_a_bad_folder(void **state)
     (void)state;
     make_folder("h", 0777);
     assert_int_equal(handler_scan(in_dir("none"), HANDLER_CHECK_OFF, NULL, NULL, &found, &err), -1);
-    assert_non_null(strstr(err.text, "No such file or directory"));
+    assert_string_equal(err.text, "handlers_dir cannot be read: No such file or directory");
     assert_int_equal(handler_scan("h", HANDLER_CHECK_OFF, NULL, NULL, &found, &err), -1);
     assert_int_equal(handler_scan(in_dir("h"), HANDLER_CHECK_STRICT, NULL, NULL, &found, &err), -1);
     assert_non_null(strstr(err.text, "h can be written by others (mode 0777)"));

@@ -184,7 +184,9 @@ static int run(struct cli *cli, struct err *err)
     if (rc == 0 && f.found == 0)
         return not_found(&f, err);
     if (rc == 0 && f.has_more)
-        (void)fprintf(stderr, "later: there are more: write more letters, or --count N\n");
+        (void)fprintf(stderr, "later: there are more: %s--count N\n",
+                      f.kind != NULL && strcmp(f.kind, "job") == 0 ? ""
+                                                                   : "write more letters, or ");
     return rc;
 }
 

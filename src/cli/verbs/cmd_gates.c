@@ -362,7 +362,8 @@ const struct cli_verb cmd_gates = {
     "and host, callers of later_lock by the name they gave. Waiting: queues, programs and\n"
     "callers. OPENS: when a rate lets the next start pass, or a caller's lease ends.\n"
     "\n"
-    "With --json one object a gate. Exit status: 66 nothing is known of those named.",
+    "With --json one object a gate. Exit status: 66 nothing is known of a NAME\n"
+    "without its kind.",
     0,
     CLI_MANY,
     false,

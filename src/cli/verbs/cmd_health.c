@@ -92,6 +92,22 @@ static void judge_broken(struct health *h, const struct reply *broken, int64_t n
         reply_str(reply_at(broken, LATE_WORKER)), reply_str(reply_at(broken, LATE_WHY)));
 }
 
+/* "bad-schedule:NAME why", "bad-adoption:QUEUE why" */
+static void judge_bad(struct health *h, const char *note, const char *what)
+{
+    int name = (int)strcspn(what, " ");
+    const char *why = what + name + strspn(what + name, " ");
+
+    if (strncmp(note, "bad-schedule:", 13) == 0)
+        health_add(
+            h->causes, "cause", "bad-schedule",
+            "schedule %.*s: %.180s: its jobs are not added (later schedule add, or the file)", name,
+            what, why);
+    else if (strncmp(note, "bad-adoption:", 13) == 0)
+        health_add(h->causes, "cause", "bad-adoption",
+                   "queue %.*s: %.180s: what it adopts stays where it is", name, what, why);
+}
+
 /* "unserved-queue:mail" of later_stats. */
 static void judge_note(struct health *h, const char *note)
 {
@@ -120,13 +136,8 @@ static void judge_note(struct health *h, const char *note)
             "the gates of queue %.64s were replaced by a worker's configuration: where two differ "
             "the one that came last holds",
             what + 1);
-    } else if (strncmp(note, "bad-schedule:", 13) == 0) {
-        health_add(h->causes, "cause", "bad-schedule",
-                   "schedule %.180s: its jobs are not added (later schedule add, or the file)",
-                   what + 1);
-    } else if (strncmp(note, "bad-adoption:", 13) == 0) {
-        health_add(h->causes, "cause", "bad-adoption",
-                   "queue %.190s: what it adopts stays where it is", what + 1);
+    } else if (strncmp(note, "bad-", 4) == 0) {
+        judge_bad(h, note, what + 1);
     } else if (strncmp(note, "zone-differs:", 13) == 0) {
         health_add(h->warnings, "warning", "zone-differs",
                    "a worker has the time zones of %.20s, others have newer ones: update tzdata "

@@ -213,11 +213,10 @@ int handler_scan(const char *dir, enum handler_check how, handler_refused_f *ref
     *err = (struct err)ERR_INIT;
     *ret = (struct handler_dir){NULL, 0};
     if (dir[0] != '/')
-        return err_set(err, ERR_CONFIG, "handlers_dir %s is not an absolute path",
-                       program_shown(dir));
+        return err_set(err, ERR_CONFIG, "handlers_dir is not an absolute path");
     d = opendir(dir);
     if (d == NULL)
-        return err_sys(err, errno, "handlers_dir %s", program_shown(dir));
+        return err_sys(err, errno, "handlers_dir cannot be read");
     if (check_perms(dir, how, err) != 0) {
         (void)closedir(d);
         return -1;
