@@ -84,6 +84,7 @@ static void test_repeated(void **state)
     assert_string_equal(at(2, 2, -1), "added"); /* it has subscribed meanwhile */
     assert_int_equal(jobs("one"), 1);
     assert_refused("ELATER_TOKEN", "later_publish a token t y");
+    assert_non_null(strstr(fcall("later_publish a token t y"), "token 't' was used"));
     assert_int_equal(jobs("two"), 1);
     /* Another topic is another event; an add with such a token is no copy. */
     (void)fcall("later_subscribe b one");

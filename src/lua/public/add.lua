@@ -220,7 +220,9 @@ function L.repeated(R, job, payload, get)
   end
   local id, due, sha = string.match(was, '^(%S+) (%d+) (%x+)$')
   if sha ~= print then
-    L.fail('ELATER_TOKEN', 'token ' .. L.quote(token) .. ' was used for another job (' ..
+    -- Behind a space: whose copy it is (publish.lua).
+    L.fail('ELATER_TOKEN', 'token ' .. L.quote(string.match(token, '^%S+')) ..
+           ' was used for another job (' ..
            (id or '?') .. ')')
   end
   return {id, 'repeated', tonumber(due)}
