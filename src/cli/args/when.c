@@ -263,8 +263,7 @@ int when_read_machine(const char *text, int64_t now_ms, int64_t *ret_ms)
     *ret_ms = 0;
     if (rest == NULL && text[0] == '+') {
         rc = text_parse_duration(text + 1, ret_ms);
-        *ret_ms += now_ms;
-        return rc;
+        return __builtin_add_overflow(*ret_ms, now_ms, ret_ms) ? -1 : rc;
     }
     if (rest == NULL && text[0] == '@') {
         rc = text_parse_int(text + 1, 0, INSTANT_MOST_MS / 1000, ret_ms);
