@@ -33,11 +33,7 @@ end
 
 -- Phase batches. -> next cursor, how many entries
 function L.audit_batches(ctx, cursor, count)
-  local page = db('HSCAN', ctx.R .. ':batches', cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    judge_batch(ctx, page[2][i])
-  end
-  return page[1], #page[2] / 2
+  return L.audit.each(ctx, db('HSCAN', ctx.R .. ':batches', cursor, 'COUNT', count), judge_batch)
 end
 
 -- A member that counts as live, and whose job has ended or is gone.
@@ -68,10 +64,9 @@ function L.audit_members(ctx, cursor, count, names)
     end)
     return '0', 0
   end
-  for i = 1, #page[2], 2 do
-    if tonumber(page[2][i + 1]) == 0 then
-      judge_member(ctx, name, page[2][i])
+  return L.audit.each(ctx, page, function(_, id, state)
+    if tonumber(state) == 0 then
+      judge_member(ctx, name, id)
     end
-  end
-  return page[1], #page[2] / 2
+  end)
 end

@@ -4,13 +4,8 @@
 
 function L.audit_side(ctx, cursor, count, phase)
   local key = ctx.R .. ':' .. phase
-  local page = ctx.ask('HSCAN', key, cursor, 'COUNT', count)
-  if not page then
-    return '0', 0
-  end
   local is_of_running = phase == 'cancel' or phase == 'progress'
-  for i = 1, #page[2], 2 do
-    local id = page[2][i]
+  return L.audit.each(ctx, ctx.ask('HSCAN', key, cursor, 'COUNT', count), function(_, id)
     if not db('ZSCORE', ctx.R .. ':running', id) and
        (is_of_running or db('HEXISTS', ctx.R .. ':jobs', id) == 0) then
       ctx.tell('leftover', id, '', 'an entry of ' .. phase .. (is_of_running and
@@ -18,26 +13,24 @@ function L.audit_side(ctx, cursor, count, phase)
         db('HDEL', key, id)
       end)
     end
+  end)
+end
+
+local function judge_worker(ctx, epoch, counter)
+  local R = ctx.R
+  local function remove()
+    db('HDEL', R .. ':workers', epoch)
   end
-  return page[1], #page[2] / 2
+  if not L.whole(epoch) then
+    ctx.tell('broken-worker', epoch, '', 'an entry of workers that is no epoch', remove)
+  elseif counter ~= 'dead' and not ctx.ask('HGET', R .. ':worker:' .. epoch, 'link') then
+    local held = db('ZCOUNT', R .. ':running', epoch, epoch)
+    ctx.tell('broken-worker', epoch, '', 'its fields are missing' ..
+             (held > 0 and '; it holds ' .. L.int(held) .. ' jobs: left to the reaper' or ''),
+             held == 0 and remove or nil)
+  end
 end
 
 function L.audit_workers(ctx, cursor, count)
-  local R = ctx.R
-  local page = db('HSCAN', R .. ':workers', cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    local epoch = page[2][i]
-    local function remove()
-      db('HDEL', R .. ':workers', epoch)
-    end
-    if not L.whole(epoch) then
-      ctx.tell('broken-worker', epoch, '', 'an entry of workers that is no epoch', remove)
-    elseif page[2][i + 1] ~= 'dead' and not ctx.ask('HGET', R .. ':worker:' .. epoch, 'link') then
-      local held = db('ZCOUNT', R .. ':running', epoch, epoch)
-      ctx.tell('broken-worker', epoch, '', 'its fields are missing' ..
-               (held > 0 and '; it holds ' .. L.int(held) .. ' jobs: left to the reaper' or ''),
-               held == 0 and remove or nil)
-    end
-  end
-  return page[1], #page[2] / 2
+  return L.audit.each(ctx, db('HSCAN', ctx.R .. ':workers', cursor, 'COUNT', count), judge_worker)
 end

@@ -47,39 +47,37 @@ function L.audit_parked(ctx, row)
   end
 end
 
+local function judge_spot(ctx, field)
+  local R = ctx.R
+  local who, gate = string.match(field, '^([@=][^\n]*)\n(.+)$')
+  if who and not db('ZSCORE', R .. ':wait:' .. gate, who) or
+     not who and not is_parked(R, field) then
+    local text = 'an entry of parked, and it waits for no gate'
+    ctx.tell('leftover', who or field, '', text, function()
+      db('HDEL', R .. ':parked', field)
+    end)
+  end
+end
+
 -- Phase parked. -> next cursor, how many entries
 function L.audit_spots(ctx, cursor, count)
+  return L.audit.each(ctx, db('HSCAN', ctx.R .. ':parked', cursor, 'COUNT', count), judge_spot)
+end
+
+local function judge_held(ctx, id)
   local R = ctx.R
-  local page = db('HSCAN', R .. ':parked', cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    local field = page[2][i]
-    local who, gate = string.match(field, '^([@=][^\n]*)\n(.+)$')
-    if who and not db('ZSCORE', R .. ':wait:' .. gate, who) or
-       not who and not is_parked(R, field) then
-      local text = 'an entry of parked, and it waits for no gate'
-      ctx.tell('leftover', who or field, '', text, function()
-        db('HDEL', R .. ':parked', field)
-      end)
-    end
+  if not db('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
+    ctx.tell('leftover', id, '', 'it is in holds, and neither running nor parked', function()
+      local book = L.book(R, L.now_us())
+      L.let_go(book, {id})
+      L.hand_on(book)
+    end)
   end
-  return page[1], #page[2] / 2
 end
 
 -- Phase holds. -> next cursor, how many entries
 function L.audit_holds(ctx, cursor, count)
-  local R = ctx.R
-  local page = db('HSCAN', R .. ':holds', cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    local id = page[2][i]
-    if not db('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
-      ctx.tell('leftover', id, '', 'it is in holds, and neither running nor parked', function()
-        local book = L.book(R, L.now_us())
-        L.let_go(book, {id})
-        L.hand_on(book)
-      end)
-    end
-  end
-  return page[1], #page[2] / 2
+  return L.audit.each(ctx, db('HSCAN', ctx.R .. ':holds', cursor, 'COUNT', count), judge_held)
 end
 
 -- -> why this holder cannot have the gate, or nil. is_leased: its permit has an end

@@ -30,6 +30,18 @@ local function ask_many(command, key, ids)
   return out
 end
 
+-- Judge each entry of a page of HSCAN or ZSCAN: judge(ctx, field or member, value or score). page:
+-- nil where the key has a foreign type -> next cursor, how many entries
+function audit.each(ctx, page, judge)
+  if not page then
+    return '0', 0
+  end
+  for i = 1, #page[2], 2 do
+    judge(ctx, page[2][i], page[2][i + 1])
+  end
+  return page[1], #page[2] / 2
+end
+
 -- The queue that a record names, even a corrupt one; nil when it cannot be told.
 local function queue_of(record)
   local queue = string.match(record or '', '^[-+](%w[%w_-]*)[ \n]')

@@ -39,9 +39,5 @@ local function judge_running(ctx, id, score)
 end
 
 function L.audit_running(ctx, cursor, count)
-  local page = db('ZSCAN', ctx.R .. ':running', cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    judge_running(ctx, page[2][i], page[2][i + 1])
-  end
-  return page[1], #page[2] / 2
+  return audit.each(ctx, db('ZSCAN', ctx.R .. ':running', cursor, 'COUNT', count), judge_running)
 end

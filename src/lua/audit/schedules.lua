@@ -24,12 +24,5 @@ end
 -- -> next cursor, how many entries
 function L.audit_schedules(ctx, phase, cursor, count)
   local page = db('HSCAN', ctx.R .. ':' .. phase, cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    if phase == 'schedules' then
-      judge_schedule(ctx, page[2][i])
-    else
-      judge_cursor(ctx, page[2][i])
-    end
-  end
-  return page[1], #page[2] / 2
+  return L.audit.each(ctx, page, phase == 'schedules' and judge_schedule or judge_cursor)
 end

@@ -14,14 +14,7 @@ end
 
 -- -> next cursor, how many entries
 function L.audit_seen(ctx, cursor, count)
-  local page = ctx.ask('HSCAN', ctx.R .. ':seen', cursor, 'COUNT', count)
-  if not page then
-    return '0', 0
-  end
-  for i = 1, #page[2], 2 do
-    judge(ctx, page[2][i], page[2][i + 1])
-  end
-  return page[1], #page[2] / 2
+  return L.audit.each(ctx, ctx.ask('HSCAN', ctx.R .. ':seen', cursor, 'COUNT', count), judge)
 end
 
 -- Judge a key seen:<name>:<since>.

@@ -15,9 +15,5 @@ end
 
 -- -> next cursor, how many entries
 function L.audit_topics(ctx, cursor, count)
-  local page = db('HSCAN', ctx.R .. ':topics', cursor, 'COUNT', count)
-  for i = 1, #page[2], 2 do
-    judge(ctx, page[2][i], page[2][i + 1])
-  end
-  return page[1], #page[2] / 2
+  return L.audit.each(ctx, db('HSCAN', ctx.R .. ':topics', cursor, 'COUNT', count), judge)
 end
