@@ -9,6 +9,7 @@
 #include "cli/show/fields.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
+#include "cli/show/pause.h"
 
 static const struct field fields[] = {
     {"schedule", "schedule", FIELD_TEXT},   {"when", "when", FIELD_TEXT},
@@ -24,34 +25,17 @@ static const struct field fields[] = {
 };
 #define NFIELDS (sizeof(fields) / sizeof(fields[0]))
 
-struct pause {
-    long long until_ms, since_ms; /* until_ms 0: until somebody resumes it */
-    const char *by;
-    size_t by_len;
-    const char *reason;
-};
-
-/* "<until ms or 0> <since ms> <who> <reason>". The texts point into r. */
-static bool read_pause(const struct reply *r, struct pause *ret)
-{
-    int at = 0;
-
-    if (r == NULL || sscanf(reply_str(r), "%lld %lld %n", &ret->until_ms, &ret->since_ms, &at) < 2)
-        return false;
-    ret->by = reply_str(r) + at;
-    ret->by_len = strcspn(ret->by, " ");
-    ret->reason = ret->by + ret->by_len + strspn(ret->by + ret->by_len, " ");
-    return true;
-}
-
 static void show_pause(const struct reply *r, int64_t now_ms)
 {
     struct pause pause;
 
-    if (!read_pause(r, &pause))
+    if (!pause_read(r, &pause))
         return;
     out_label("paused by");
     out_text(pause.by, strlen(pause.by));
+    if (pause.reason[0] != '\0')
+        out_printf(" ");
+    out_text(pause.reason, strlen(pause.reason));
     out_printf("\n");
     out_label("since");
     fields_put_instant(pause.since_ms, now_ms);
@@ -63,26 +47,13 @@ static void show_pause(const struct reply *r, int64_t now_ms)
     }
 }
 
-/* The names of `paused` in later stats. */
-static json_t *pause_to_json(const struct pause *pause)
-{
-    json_t *of = json_object();
-
-    if (pause->until_ms > 0)
-        json_put_int(of, "until_ms", pause->until_ms);
-    json_put_int(of, "since_ms", pause->since_ms);
-    json_put_text(of, "by", pause->by, pause->by_len);
-    json_put_text(of, "reason", pause->reason, strlen(pause->reason));
-    return of;
-}
-
 static json_t *to_json(const struct reply *row)
 {
     json_t *line = json_object();
     struct pause pause;
 
     fields_to_json(fields, NFIELDS, row, line);
-    if (read_pause(reply_named(row, "paused"), &pause))
+    if (pause_read(reply_named(row, "paused"), &pause))
         (void)json_object_set_new(line, "paused", pause_to_json(&pause));
     return line;
 }

@@ -9,30 +9,17 @@
 #include "cli/show/json.h"
 #include "cli/show/metrics.h"
 #include "cli/show/out.h"
+#include "cli/show/pause.h"
 #include "cli/show/replies.h"
 #include "cli/show/table.h"
 
 /* An older library does not give STATS_STATES; running is empty where it was not counted. */
 enum { IN_RUNNING, IN_PARKED, STATE_VALUES };
 
-/* "<until> <since> <who> <reason>" of a paused queue. */
-struct pause {
-    bool is_on;
-    long long until_ms, since_ms; /* until 0: until it is resumed */
-    char who[210];
-    const char *reason; /* points into the reply */
-};
-
-static struct pause parse_pause(const struct reply *r, int64_t now_ms)
+/* Whether a queue with this value is paused now. */
+static bool is_paused(const struct reply *r, int64_t now_ms, struct pause *ret)
 {
-    struct pause p = {.reason = ""};
-    int at = 0;
-
-    if (sscanf(reply_str(r), "%18lld %18lld %209s%n", &p.until_ms, &p.since_ms, p.who, &at) != 3)
-        return p;
-    p.is_on = p.until_ms == 0 || p.until_ms > now_ms;
-    p.reason = reply_str(r) + at + (reply_str(r)[at] == ' ');
-    return p;
+    return pause_read(r, ret) && (ret->until_ms == 0 || ret->until_ms > now_ms);
 }
 
 static const struct reply *queue_value(const struct reply *queues, size_t queue, size_t value)
@@ -54,8 +41,8 @@ static json_t *queue_json(const struct reply *r, size_t i, int64_t now_ms)
         "queue", "waiting", "raw", "due_ms", "paused", "dead", "kept", "done", "died", "cancelled"};
     static const char *const states[STATE_VALUES] = {"running", "parked"};
     const struct reply *queues = reply_at(r, STATS_QUEUES);
-    struct pause pause = parse_pause(queue_value(queues, i, QUEUE_PAUSED), now_ms);
     json_t *queue = json_object();
+    struct pause pause;
 
     for (size_t v = 0; v < QUEUE_VALUES; v++) {
         const struct reply *value = queue_value(queues, i, v);
@@ -69,16 +56,8 @@ static json_t *queue_json(const struct reply *r, size_t i, int64_t now_ms)
         if (state_value(r, i, v) != NULL)
             json_put_int(queue, states[v], reply_int(state_value(r, i, v)));
     }
-    if (pause.is_on) {
-        json_t *paused = json_object();
-
-        if (pause.until_ms != 0)
-            json_put_int(paused, "until_ms", pause.until_ms);
-        json_put_int(paused, "since_ms", pause.since_ms);
-        json_put_text(paused, "by", pause.who, strlen(pause.who));
-        json_put_text(paused, "reason", pause.reason, strlen(pause.reason));
-        (void)json_object_set_new(queue, "paused", paused);
-    }
+    if (is_paused(queue_value(queues, i, QUEUE_PAUSED), now_ms, &pause))
+        (void)json_object_set_new(queue, "paused", pause_to_json(&pause));
     return queue;
 }
 
@@ -109,12 +88,12 @@ static void stats_json(const struct reply *r)
 
 static void put_pause(struct table *t, const struct reply *value, int64_t now_ms)
 {
-    struct pause p = parse_pause(value, now_ms);
     CLEANUP_BUF struct buf text = BUF_INIT;
+    struct pause p;
     char span[48];
 
-    if (p.is_on) {
-        buf_printf(&text, "by %s", p.who);
+    if (is_paused(value, now_ms, &p)) {
+        buf_printf(&text, "by %s", p.by);
         if (p.until_ms != 0)
             buf_printf(&text, ", %s left", out_span(p.until_ms - now_ms, span));
         if (p.reason[0] != '\0')
