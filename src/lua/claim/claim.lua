@@ -15,7 +15,7 @@ local FEW = 16              -- reads only so many of each further queue
 -- Write the marks and the head of a queue as they are now.
 local function remember(R, queue, marks, head)
   local was = db('ZSCORE', R .. ':heads', queue)
-  L.set_marks(R, queue, marks)
+  L.set_marks(R, queue, marks, db)
   if head == math.huge then
     db('ZREM', R .. ':heads', queue)
   elseif was ~= head then

@@ -150,16 +150,17 @@ function L.mark_set(R, queue, mark)
   end
 end
 
-function L.set_marks(R, queue, marks)
+-- run: db, or redis.pcall for a call without a draft
+function L.set_marks(R, queue, marks, run)
   if marks == '' then
-    db('HDEL', R .. ':prio', queue)
+    run('HDEL', R .. ':prio', queue)
   else
-    db('HSET', R .. ':prio', queue, marks)
+    run('HSET', R .. ':prio', queue, marks)
   end
 end
 
 function L.mark_clear(R, queue, mark)
-  L.set_marks(R, queue, (string.gsub(db('HGET', R .. ':prio', queue) or '', mark, '')))
+  L.set_marks(R, queue, (string.gsub(db('HGET', R .. ':prio', queue) or '', mark, '')), db)
 end
 
 -- A queue has a job that is due then. If that is earlier than its head, the head is lowered and the

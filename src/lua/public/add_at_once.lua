@@ -56,14 +56,6 @@ local function write(R, id, job, payload, token)
   end
 end
 
-local function put_marks_back(R, queue, marks)
-  if marks == '' then
-    redis.pcall('HDEL', R .. ':prio', queue)
-  elseif marks then
-    redis.pcall('HSET', R .. ':prio', queue, marks)
-  end
-end
-
 local function put_clock_back(R, clock)
   if clock then
     redis.pcall('SET', R .. ':clock', clock)
@@ -81,7 +73,9 @@ local function take_back(R, id, job, clock)
   if job.token then
     redis.pcall('DEL', L.token_key(R, job))
   end
-  put_marks_back(R, job.queue, job.marks_before)
+  if job.marks_before then
+    L.set_marks(R, job.queue, job.marks_before, redis.pcall)
+  end
   if job.b then
     redis.pcall('ZREM', R .. ':members:' .. job.b, id)
   end
