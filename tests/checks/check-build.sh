@@ -16,6 +16,12 @@ grep -q add "$work/help"
 env -i "$build/laterd" --config "$source/packaging/debian/laterd.yaml" --print-config >"$work/laterd.yaml"
 diff -u "$source/etc/laterd.yaml" "$work/laterd.yaml"
 sh "$source/scripts/unit-of-instances" <"$source/systemd/laterd.service" | diff - "$build/systemd/laterd@.service"
+# One test builds its program and no other: with names that no file has, make would build all that it needs.
+if grep -q '^CMOCKA_LIBS = -l' "$build/Makefile"; then
+    (cd "$build" && env -u MAKEFLAGS make -n EXEEXT=.none check TESTS=tests/unit/test_text) >"$work/made"
+    grep -o 'tests/[a-z]*/test_[a-z_]*\.none' "$work/made" | sort -u >"$work/tests"
+    echo tests/unit/test_text.none | diff - "$work/tests"
+fi
 # A folder that scripts/package did not make stays as it is.
 mkdir "$work/foreign"
 : >"$work/foreign/mine"

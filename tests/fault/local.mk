@@ -12,8 +12,8 @@ life_faults = tests/fault/test_adoption tests/fault/test_counts tests/fault/test
 host_faults = tests/fault/test_handlers tests/fault/test_host tests/fault/test_output \
 	tests/fault/test_payloads tests/fault/test_terminal
 if HAVE_CMOCKA
-plain_programs += $(host_faults) $(life_faults) $(redis_faults) tests/fault/ledger_handler \
-	tests/fault/proxy
+plain_programs += $(host_faults) $(life_faults) $(redis_faults)
+check_PROGRAMS += tests/fault/ledger_handler tests/fault/proxy
 endif
 faults_tests += $(host_faults) $(life_faults) $(redis_faults)
 tests_fault_ledger_handler_LDADD =

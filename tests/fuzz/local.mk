@@ -4,5 +4,5 @@ tests_fuzz_test_corpus_SOURCES = tests/fuzz/test_corpus.c tests/fuzz/fuzz.h test
 	tests/fuzz/fuzz_output.c tests/fuzz/fuzz_replies.c tests/fuzz/fuzz_text.c
 single_threaded += tests/fuzz/test_corpus
 if HAVE_CMOCKA
-check_PROGRAMS += tests/fuzz/test_corpus
+test_programs += tests/fuzz/test_corpus
 endif

@@ -10,7 +10,8 @@ tests_gates_gate_handler_LINK = $(MUSL_GCC) -static -o $@
 tests/gates/gate_handler.$(OBJEXT): tests/gates/gate_handler.c
 	$(AM_V_CC)mkdir -p $(@D) && $(MUSL_GCC) -std=gnu11 $(WARN_CFLAGS) $(CFLAGS) -c -o $@ $(top_srcdir)/tests/gates/gate_handler.c
 if HAVE_CMOCKA
-plain_programs += $(gate_proofs) tests/gates/gate_handler
+plain_programs += $(gate_proofs)
+check_PROGRAMS += tests/gates/gate_handler
 endif
 ## Not under sanitizers, because they measure; the integration tests run the same programs under sanitizers.
 if !SANITIZED

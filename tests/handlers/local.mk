@@ -3,7 +3,7 @@ stream_tests = tests/handlers/test_check tests/handlers/test_examples
 libtests_a_SOURCES += tests/handlers/drive.c tests/handlers/drive.h tests/handlers/examples.c \
 	tests/handlers/examples.h
 if HAVE_CMOCKA
-check_PROGRAMS += $(stream_tests)
+test_programs += $(stream_tests)
 endif
 single_threaded += $(stream_tests)
 ## Stream mode through the built daemon, with a worker that does what a job asks for, even what no worker should do.

@@ -4,7 +4,7 @@ model = tests/proofs/model/calm.c tests/proofs/model/calm.h tests/proofs/model/c
 	tests/proofs/model/properties.c tests/proofs/model/properties.h tests/proofs/model/state.c tests/proofs/model/state.h \
 	tests/proofs/model/store.c tests/proofs/model/store.h tests/proofs/model/worker.c tests/proofs/model/worker.h
 if HAVE_CMOCKA
-check_PROGRAMS += tests/proofs/model/model tests/proofs/model/test_model
+test_programs += tests/proofs/model/model tests/proofs/model/test_model
 endif
 tests_proofs_model_model_SOURCES = tests/proofs/model/main.c $(model)
 tests_proofs_model_test_model_SOURCES = tests/proofs/model/test_model.c $(model)

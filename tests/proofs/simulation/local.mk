@@ -10,7 +10,8 @@ simulation = tests/proofs/simulation/audit.c tests/proofs/simulation/audit.h tes
 	tests/proofs/simulation/world.c tests/proofs/simulation/world.h
 tests_sim_SOURCES = $(simulation)
 tests_proofs_simulation_test_sim_SOURCES = tests/proofs/simulation/test_sim.c
+EXTRA_tests_proofs_simulation_test_sim_DEPENDENCIES = tests/sim$(EXEEXT)
 single_threaded += tests/proofs/simulation/test_sim
 if HAVE_CMOCKA
-check_PROGRAMS += tests/sim tests/proofs/simulation/test_sim
+test_programs += tests/sim tests/proofs/simulation/test_sim
 endif
