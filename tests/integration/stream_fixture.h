@@ -46,7 +46,7 @@ static inline int stream_open(void **state)
 static inline int stream_close_all(void **state)
 {
     int status = test_laterd_stop(&a) + test_laterd_stop(&b);
-    bool is_clean = proc_until_none(worker, 5000);
+    bool is_clean = proc_until_none(worker, LONG_MS);
 
     if (!is_clean)
         (void)fprintf(stderr, "processes of %s are left\n", worker);

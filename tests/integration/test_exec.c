@@ -39,7 +39,8 @@
 
 #define EXIT_SKIPPED 77 /* tells the test driver: skipped */
 #define FOREVER INT64_MAX
-#define GRACE_MS 200
+#define GRACE_MS 20000 /* for what ends by TERM */
+#define LONG_MS 60000
 
 static char dir[] = "/tmp/later-exec-XXXXXX";
 static char path[256]; /* the last result of in_dir */
@@ -292,7 +293,7 @@ static void test_h11_closes_stdin_and_runs_on(void **state)
 
     (void)state;
     run_expect(&a, RUN_EXITED, 4, "exit status 4");
-    assert_in_range(a.took_ms, 290, 5000);
+    assert_in_range(a.took_ms, 290, LONG_MS);
     free(payload);
 }
 
@@ -349,36 +350,37 @@ static void test_h17_signals(void **state)
 
 static void test_h6_hangs(void **state)
 {
-    struct attempt a = {.script = "exec sleep 600", .timeout_ms = 300};
+    struct attempt a = {.script = "exec sleep 600", .timeout_ms = 1000};
 
     (void)state;
-    run_expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 300ms: terminated");
-    assert_in_range(a.took_ms, 300, 3000);
+    run_expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 1s: terminated");
+    assert_in_range(a.took_ms, 1000, LONG_MS);
 }
 
 static void test_timeout_of_one_that_cleans_up(void **state)
 {
-    struct attempt a = {.script = "trap 'exit 3' TERM; sleep 600 & wait", .timeout_ms = 300};
+    struct attempt a = {.script = "trap 'exit 3' TERM; sleep 600 & wait", .timeout_ms = 1000};
 
     (void)state;
-    run_expect(&a, RUN_TIMED_OUT, 3, "timed out after 300ms: terminated (exit status 3)");
+    run_expect(&a, RUN_TIMED_OUT, 3, "timed out after 1s: terminated (exit status 3)");
 }
 
 static void test_h7_ignores_term(void **state)
 {
-    struct attempt a = {.script = "trap '' TERM; while :; do sleep 600; done", .timeout_ms = 300};
+    struct attempt a = {
+        .script = "trap '' TERM; while :; do sleep 600; done", .timeout_ms = 1000, .grace_ms = 200};
 
     (void)state;
-    run_expect(&a, RUN_TIMED_OUT, SIGKILL, "timed out after 300ms: killed after a grace of 200ms");
-    assert_in_range(a.took_ms, 500, 4000);
+    run_expect(&a, RUN_TIMED_OUT, SIGKILL, "timed out after 1s: killed after a grace of 200ms");
+    assert_in_range(a.took_ms, 1200, LONG_MS);
 }
 
 static void test_h20_stops_itself(void **state)
 {
-    struct attempt a = {.script = "kill -STOP $$; exit 0", .timeout_ms = 300};
+    struct attempt a = {.script = "kill -STOP $$; exit 0", .timeout_ms = 1000};
 
     (void)state;
-    run_expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 300ms: terminated");
+    run_expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 1s: terminated");
 }
 
 /* ---- its children ---- */
@@ -391,8 +393,9 @@ static void test_h8_leaves_a_child_with_the_pipes(void **state)
     (void)state;
     attempt(&a);
     expect(&a, RUN_EXITED, 3, "exit status 3");
-    assert_in_range(a.took_ms, EXEC_DRAIN_MS - 50, EXEC_DRAIN_MS + 3000);
-    assert_in_range(a.ret.duration_us, 0, (EXEC_DRAIN_MS - 100) * 1000);
+    assert_in_range(a.took_ms, EXEC_DRAIN_MS - 50, LONG_MS);
+    /* The duration is that of the job, without the wait for the pipes. */
+    assert_true(a.ret.duration_us / 1000 <= a.took_ms - EXEC_DRAIN_MS + 100);
     child = pid_in_output(&a);
     assert_false(is_gone(child, 0)); /* the job ended by itself, so what it left behind may go on */
     assert_int_equal(kill(child, SIGKILL), 0);
@@ -406,18 +409,18 @@ static void test_child_without_pipes_costs_no_time(void **state)
     (void)state;
     attempt(&a);
     expect(&a, RUN_EXITED, 0, "exit status 0");
-    assert_in_range(a.took_ms, 0, EXEC_DRAIN_MS / 2);
+    assert_true(a.took_ms - a.ret.duration_us / 1000 < EXEC_DRAIN_MS - 50);
     assert_int_equal(kill(pid_in_output(&a), SIGKILL), 0);
     attempt_done(&a);
 }
 
 static void grandchild_dies(const char *script, enum run_end end, int code, const char *text)
 {
-    struct attempt a = {.script = script, .timeout_ms = 400};
+    struct attempt a = {.script = script, .timeout_ms = 1000, .grace_ms = 1000};
 
     attempt(&a);
     expect(&a, end, code, text);
-    assert_true(is_gone(pid_in_output(&a), 5000));
+    assert_true(is_gone(pid_in_output(&a), LONG_MS));
     attempt_done(&a);
 }
 
@@ -425,16 +428,16 @@ static void test_timeout_takes_the_grandchild_too(void **state)
 {
     (void)state;
     grandchild_dies("sleep 600 & echo $!; wait", RUN_TIMED_OUT, SIGTERM,
-                    "timed out after 400ms: terminated");
+                    "timed out after 1s: terminated");
     /* TERM ends the leader, but not the grandchild. */
     grandchild_dies("(trap '' TERM; exec sleep 600) & echo $!; wait", RUN_TIMED_OUT, SIGTERM,
-                    "timed out after 400ms: killed after a grace of 200ms");
+                    "timed out after 1s: killed after a grace of 1s");
     /* The same, and the grandchild holds no pipe. */
     grandchild_dies("(trap '' TERM; exec sleep 600 >/dev/null 2>&1 3>&-) & echo $!; wait",
-                    RUN_TIMED_OUT, SIGTERM, "timed out after 400ms: terminated");
+                    RUN_TIMED_OUT, SIGTERM, "timed out after 1s: terminated");
     /* TERM ends neither. */
     grandchild_dies("trap '' TERM; sleep 600 & echo $!; while :; do wait; done", RUN_TIMED_OUT,
-                    SIGKILL, "timed out after 400ms: killed after a grace of 200ms");
+                    SIGKILL, "timed out after 1s: killed after a grace of 1s");
 }
 
 static void test_grandchild_gets_the_grace_too(void **state)
@@ -448,18 +451,20 @@ static void test_grandchild_gets_the_grace_too(void **state)
     attempt(&a);
     expect(&a, RUN_STOPPED, SIGTERM, "stopped: terminated");
     assert_string_equal(buf_str(&a.ret.output), "cleaned\n");
-    assert_in_range(a.took_ms, 300, 10000);
+    assert_in_range(a.took_ms, 300, 19000); /* the grace is 20 s */
     attempt_done(&a);
 }
 
 static void test_h9_escaped_session_does_not_hold_the_slot(void **state)
 {
-    struct attempt a = {.script = "setsid sleep 600 & echo $!; exec sleep 600", .timeout_ms = 300};
+    struct attempt a = {.script = "setsid sleep 600 & echo $!; exec sleep 600",
+                        .timeout_ms = 1000,
+                        .grace_ms = 200};
 
     (void)state;
     attempt(&a);
-    expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 300ms: killed after a grace of 200ms");
-    assert_in_range(a.took_ms, 500, 5000);
+    expect(&a, RUN_TIMED_OUT, SIGTERM, "timed out after 1s: killed after a grace of 200ms");
+    assert_in_range(a.took_ms, 1200, LONG_MS);
     (void)kill(pid_in_output(&a), SIGKILL);
     attempt_done(&a);
 }
@@ -474,7 +479,7 @@ static void test_stop_and_cancel(void **state)
     struct attempt cancel = {.script = script, .on_progress = EXEC_CONTROL_CANCEL};
     struct attempt both = {.script = script,
                            .on_progress = EXEC_CONTROL_STOP | EXEC_CONTROL_CANCEL};
-    struct attempt late = {.script = deaf, .on_progress = EXEC_CONTROL_CANCEL};
+    struct attempt late = {.script = deaf, .grace_ms = 200, .on_progress = EXEC_CONTROL_CANCEL};
     struct attempt at_once = {.script = deaf, .grace_ms = 60000, .on_progress = EXEC_CONTROL_KILL};
 
     (void)state;
@@ -483,7 +488,7 @@ static void test_stop_and_cancel(void **state)
     run_expect(&both, RUN_CANCELLED, SIGTERM, "cancelled: terminated");
     run_expect(&late, RUN_CANCELLED, SIGKILL, "cancelled: killed after a grace of 200ms");
     run_expect(&at_once, RUN_STOPPED, SIGKILL, "stopped: killed");
-    assert_in_range(at_once.took_ms, 0, 10000);
+    assert_in_range(at_once.took_ms, 0, 50000); /* the grace is 60 s */
 }
 
 static void test_kill_cuts_the_grace_short(void **state)
@@ -497,7 +502,7 @@ static void test_kill_cuts_the_grace_short(void **state)
 
     (void)state;
     run_expect(&a, RUN_CANCELLED, SIGKILL, "cancelled: killed");
-    assert_in_range(a.took_ms, 0, 10000);
+    assert_in_range(a.took_ms, 0, 50000);
 }
 
 static void test_called_off_before_the_start(void **state)
@@ -615,7 +620,7 @@ static void test_h2_text_file_busy(void **state)
     assert_int_equal(busy.ret.end, RUN_NOT_RUN);
     assert_int_equal(busy.ret.code, ETXTBSY);
     assert_non_null(strstr(busy.ret.text, "Text file busy (it is open for writing"));
-    assert_in_range(busy.took_ms, 150, 3000);
+    assert_in_range(busy.took_ms, 150, LONG_MS);
     assert_int_equal(pthread_create(&thread, NULL, close_soon, &fd), 0);
     attempt(&freed);
     expect(&freed, RUN_EXITED, 0, "exit status 0");

@@ -24,7 +24,6 @@
 #include "run/process/pidstat.h"
 
 #define LONG_MS 30000
-#define LOOKED_MS 8000 /* some turns of 2,000 queues */
 
 /* Add a job; the caller frees the id. */
 static char *add(const char *queue, const char *name, const char *value, const char *payload)
@@ -224,10 +223,10 @@ static void test_nothing_is_overlooked_among_many_queues(void **state)
     reply_free(test_redis_call(&redis, "ZADD", ROOT ":q:q93:5", now, "j00000000002", NULL));
     reply_free(test_fcall(&redis, "later_pause", "q92", "for", "1s", NULL));
     add_free("q92", NULL, NULL, "paused");
-    assert_true(test_until_lines(out, "raw", 4, LOOKED_MS));
-    assert_true(test_until_lines(out, "lost", 1, LOOKED_MS));
-    assert_true(test_until_lines(out, "paused", 1, LOOKED_MS));
-    assert_true(test_until_lines(out, "unheard", 1, LOOKED_MS));
+    assert_true(test_until_lines(out, "raw", 4, LONG_MS));
+    assert_true(test_until_lines(out, "lost", 1, LONG_MS));
+    assert_true(test_until_lines(out, "paused", 1, LONG_MS));
+    assert_true(test_until_lines(out, "unheard", 1, LONG_MS));
     assert_true(test_now_ms() >= atoll(soon));
     (void)unsetenv("OUT");
 }
@@ -372,7 +371,7 @@ static void test_a_timeout_ends_the_whole_group(void **state)
     start_a("defaults: { timeout: 300ms, kill_grace: 300ms, attempts: 1 }");
     id = add("hang", NULL, NULL, "x");
     assert_true(until_state(id, "dead"));
-    assert_true(proc_until_none(command, 5000));
+    assert_true(proc_until_none(command, LONG_MS));
     assert_int_equal(test_lines(a.log, "timed out"), 1);
 }
 
@@ -805,11 +804,11 @@ static void test_embedded_redis_is_supervised(void **state)
     assert_true(test_until_lines(out, "work", 1, LONG_MS));
     /* laterd is killed: the server stays, and the next daemon takes it over and stops it. */
     test_laterd_kill(&a, SIGKILL);
-    (void)test_laterd_wait(&a, 5000);
+    (void)test_laterd_wait(&a, LONG_MS);
     test_laterd_start(&a);
     assert_int_equal(test_lines(a.log, "state=taken-over"), 1);
     assert_int_equal(test_laterd_stop(&a), 0);
-    assert_true(test_until(is_gone, sock, 5000));
+    assert_true(test_until(is_gone, sock, LONG_MS));
 }
 
 /* ---- the guard; what it does is in test_guard.c */
@@ -908,7 +907,7 @@ static void test_there_is_always_a_guard(void **state)
     test_laterd_start(&a);
     second = last_pid(started);
     test_laterd_kill(&a, SIGKILL);
-    (void)test_laterd_wait(&a, 5000);
+    (void)test_laterd_wait(&a, LONG_MS);
     assert_true(test_until(is_ended, &second, LONG_MS));
 }
 

@@ -200,7 +200,7 @@ static void test_it_may_be_held_for_so_long(void **state)
     until_lines("pid", 1, LONG_MS);
     proc_signal(&procs[0], SIGTERM);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 143);
-    assert_true(test_until(has_ended, NULL, 3000));
+    assert_true(test_until(has_ended, NULL, LONG_MS));
     expect_empty();
 }
 
@@ -366,7 +366,7 @@ static void test_a_dead_holder_is_found(void **state)
     began = now_ms();
     proc_signal(&procs[0], SIGKILL);
     assert_int_equal(proc_wait(&procs[0], LONG_MS), 137);
-    assert_true(test_until(has_ended, NULL, 3000));
+    assert_true(test_until(has_ended, NULL, LONG_MS));
     assert_int_equal(proc_wait(&procs[1], LONG_MS), 0);
     ms = now_ms() - began;
     print_message("the next one came in %lld ms after the kill\n", (long long)ms);

@@ -293,7 +293,7 @@ static void test_one_that_never_returns_is_left(void **state)
     test_laterd_kill(&a, SIGTERM);
     assert_int_equal(test_laterd_wait(&a, 60000), 70);
     print_message("left after %lld ms\n", (long long)test_ms_since(begin_at));
-    assert_in_range(test_ms_since(begin_at), 10000, 40000);
+    assert_in_range(test_ms_since(begin_at), 10000, 60000);
     assert_int_equal(test_lines(a.log, "a plug-in did not return: leaving it"), 1);
     /* The next daemon runs the job again. */
     open_latch();
@@ -537,7 +537,7 @@ static void test_the_guard_kills_the_worker_for_a_lock(void **state)
     begin_at = mono_now();
     test_laterd_kill(&a, SIGSTOP);
     assert_int_equal(test_laterd_wait(&a, 20000), 128 + SIGKILL);
-    assert_in_range(test_ms_since(begin_at), 9000, 16000);
+    assert_in_range(test_ms_since(begin_at), 9000, 19000); /* at 20 s others may get it */
     assert_true(test_until_lines(a.log, "event=guard-kill", 1, LONG_MS));
     open_latch();
     test_laterd_start(&a);

@@ -16,6 +16,7 @@
 #include "run/process/pidstat.h"
 #include "stream_fixture.h"
 
+#define STOP_MS 18000 /* before stop_timeout is over */
 #define CANCEL ", \"greet=later-stream 1 inflight=4 cancel\""
 
 /* ---- processes that fail to start */
@@ -365,14 +366,10 @@ static void test_from_exec_to_stream_and_back(void **state)
 
 static void test_a_stop_with_idle_processes(void **state)
 {
-    struct mono begin;
-
     (void)state;
     stream_start_a("", ", processes: 3", "");
     assert_true(test_until_lines(a.log, "event=stream-ready", 3, LONG_MS));
-    begin = mono_now();
     assert_int_equal(test_laterd_stop(&a), 0);
-    assert_true(test_ms_since(begin) < 1500);
     assert_int_equal(noted("eof "), 3);
 }
 
@@ -406,7 +403,7 @@ static void check_stop(const char *args, int cancels, int eofs)
     assert_true(until_noted(" hold", 2));
     begin = mono_now();
     assert_int_equal(test_laterd_stop(&a), 0);
-    assert_true(test_ms_since(begin) < 5000);
+    assert_true(test_ms_since(begin) < STOP_MS);
     assert_true(test_state_is(&redis, one, "waiting"));
     assert_true(test_state_is(&redis, two, "waiting"));
     assert_int_equal(shown(one, "attempt"), 0);
@@ -450,7 +447,7 @@ static void test_a_stop_of_one_that_does_not_end(void **state)
     assert_true(test_laterd_says(&a, "event=stream-ready", LONG_MS));
     begin = mono_now();
     assert_int_equal(test_laterd_stop(&a), 0);
-    assert_in_range(test_ms_since(begin), 1900, 6000);
+    assert_in_range(test_ms_since(begin), 1900, STOP_MS);
 }
 
 static void test_a_stop_while_one_is_starting(void **state)
@@ -462,7 +459,7 @@ static void test_a_stop_while_one_is_starting(void **state)
     assert_true(until_noted("start ", 1));
     begin = mono_now();
     assert_int_equal(test_laterd_stop(&a), 0);
-    assert_true(test_ms_since(begin) < 6000);
+    assert_true(test_ms_since(begin) < STOP_MS);
 }
 
 static void test_a_stop_between_two_tries(void **state)
@@ -474,7 +471,7 @@ static void test_a_stop_between_two_tries(void **state)
     assert_true(test_until_lines(a.log, "event=stream-end", 3, LONG_MS));
     begin = mono_now();
     assert_int_equal(test_laterd_stop(&a), 0);
-    assert_true(test_ms_since(begin) < 1500);
+    assert_true(test_ms_since(begin) < STOP_MS);
 }
 
 static void hurried(int second)
@@ -490,7 +487,7 @@ static void hurried(int second)
     assert_true(test_laterd_says(&a, "event=stopping", LONG_MS));
     test_laterd_kill(&a, second);
     assert_int_equal(test_laterd_wait(&a, LONG_MS), 0);
-    assert_true(test_ms_since(begin) < 5000);
+    assert_true(test_ms_since(begin) < STOP_MS);
     assert_true(test_state_is(&redis, id, "waiting"));
 }
 
@@ -531,7 +528,7 @@ static void test_a_start_that_is_refused(void **state)
     test_laterd_launch(&a);
     assert_int_equal(test_laterd_wait(&a, LONG_MS), 78);
     assert_int_equal(test_lines(a.log, "event=stream-end"), 2);
-    assert_true(proc_until_none(worker, 5000));
+    assert_true(proc_until_none(worker, LONG_MS));
 }
 
 static void test_killed_daemons_leave_no_process(void **state)
@@ -544,8 +541,8 @@ static void test_killed_daemons_leave_no_process(void **state)
     id = ask("hold");
     assert_true(until_noted(" hold", 1));
     test_laterd_kill(&a, SIGKILL);
-    (void)test_laterd_wait(&a, 5000);
-    assert_true(proc_until_none(worker, 5000));
+    (void)test_laterd_wait(&a, LONG_MS);
+    assert_true(proc_until_none(worker, LONG_MS));
     assert_int_equal(noted("eof "), 2);
     test_laterd_start(&a);
     assert_true(until_noted(" hold", 2));
@@ -565,7 +562,7 @@ static void test_a_stuck_one_is_killed_by_the_successor(void **state)
     assert_true(until_noted(" hold", 1));
     old = noted_pid("start ", 1);
     test_laterd_kill(&a, SIGKILL);
-    (void)test_laterd_wait(&a, 5000);
+    (void)test_laterd_wait(&a, LONG_MS);
     assert_true(until_noted("eof ", 1));
     assert_int_equal(kill(old, 0), 0);
     test_laterd_start(&a);
@@ -599,7 +596,7 @@ static void test_the_guard_kills_one_with_a_lock(void **state)
     test_laterd_kill(&a, SIGSTOP);
     begin = mono_now();
     assert_true(test_until(is_dead, &pid, 20000));
-    assert_in_range(test_ms_since(begin), 9000, 16000);
+    assert_in_range(test_ms_since(begin), 9000, 19000); /* at 20 s others may get it */
     test_laterd_kill(&a, SIGCONT);
     assert_true(test_laterd_says(&a, "event=guard-kill", LONG_MS));
     open_latch();

@@ -69,7 +69,7 @@ root_laterd
 slow=$("$LATER" add mail slow)
 wait_for is_state "$slow" running
 later cancel --running "$slow"
-root FCALL later_lock 1 "$R" door other ttl 10s
+root FCALL later_lock 1 "$R" door other ttl 1h
 root_later limits set shut semaphore 0 >/dev/null
 for n in 1 2 3; do
     id=$("$LATER" add mail --lock door --sem shut --unique "u$n" $n)

@@ -30,7 +30,7 @@ root CONFIG SET maxmemory-policy allkeys-lru
 root CONFIG SET maxmemory-policy noeviction
 # Questions about a job that is parked at a gate.
 root_laterd
-root FCALL later_lock 1 "$R" door other ttl 10s
+root FCALL later_lock 1 "$R" door other ttl 1h
 id=$(root_add mail --lock door x)
 root_later resume mail >/dev/null
 wait_for is_state "$id" parked

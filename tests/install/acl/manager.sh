@@ -54,7 +54,7 @@ later batch ls b
 bare FCALL_RO later_batch_show 1 "$R" b
 bare FCALL_RO later_batch_jobs 1 "$R" b
 later batch cancel b
-later batch wait b --timeout 10s || [ $? -eq 1 ]
+later batch wait b --timeout 1m || [ $? -eq 1 ]
 # It sees and changes what waits, by id and by unique key.
 id=$(root_add mail --in 1h --unique two --keep 1h x)
 for job in "$id" mail@two; do
@@ -85,7 +85,7 @@ wait $waiting || status=$?
 [ $status -eq 130 ]
 later add mail --wait --keep 1h quick
 # It cancels a parked job behind which others wait, and one that is the holder others wait for.
-root FCALL later_lock 1 "$R" door other ttl 10s
+root FCALL later_lock 1 "$R" door other ttl 1h
 root_add mail --lock door first >/dev/null
 id=$(root_add mail --lock door x)
 root_add mail --lock door --sem permits last >/dev/null

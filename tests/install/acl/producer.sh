@@ -55,13 +55,13 @@ root_laterd
 id=$(root_add mail --unique runs slow)
 wait_for is_state "$id" running
 later add mail --unique runs --unique-mode replace next
-root FCALL later_lock 1 "$R" door other ttl 10s
+root FCALL later_lock 1 "$R" door other ttl 1h
 root_add mail --lock door first >/dev/null
 id=$(root_add mail --lock door --unique stands x)
 root_add mail --lock door --sem permits last >/dev/null
 wait_for is_state "$id" parked
 later add mail --lock door --unique stands --unique-mode replace y
-root FCALL later_lock 1 "$R" single other ttl 10s
+root FCALL later_lock 1 "$R" single other ttl 1h
 id=$(root_add mail --lock single --unique alone x)
 wait_for is_state "$id" parked
 later add mail --lock single --unique alone --unique-mode replace y
