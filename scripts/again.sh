@@ -1,5 +1,6 @@
 # Sourced by scripts/test and scripts/faults. Test programs run side by side and depend on the
 # clock, so a program that fails there is run again alone. A program that fails twice has failed.
+# With LATER_NO_AGAIN nothing is run again: a program that fails has failed.
 
 again= # the programs that were run again
 
@@ -7,6 +8,7 @@ again= # the programs that were run again
 run_tests() { # TARGET JOBS
     find . -name '*.trs' -delete
     make --quiet -j"$2" "$1" VERBOSE=1 && return
+    [ -z "${LATER_NO_AGAIN-}" ] || return 1
     again=$(find . -name '*.trs' -exec grep -El '^:test-result: (FAIL|ERROR)' {} + |
         sed 's|^\./||; s|\.trs$||' | tr '\n' ' ')
     # A failed assertion jumps over the code that frees, which is not a leak, so remove the report.
