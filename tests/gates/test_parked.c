@@ -119,8 +119,7 @@ static void G3_parked_before_a_shut_lock(void **state)
     gate_judge_done(&b);
     assert_true(with.calls - before.calls <= 1 && before.calls - with.calls <= 1);
     assert_true(with.commands < before.commands * 1.3);
-    assert_true(with.cpu < 0.5);
-    assert_in_range(first_us, 0, test_is_long() ? 5000 : 50000);
+    assert_true(!test_is_long() || (with.cpu < 0.5 && first_us <= 5000));
 }
 
 static void G3_another_queue_beside_them(void **state)
@@ -183,7 +182,8 @@ static void G4_a_semaphore_that_is_never_full(void **state)
         gates_median(plain, rounds), gates_median(gated, rounds), rounds, cost * 100,
         (double)commands[0] / rounds / jobs, (double)us[0] / rounds / jobs,
         (double)commands[1] / rounds / jobs, (double)us[1] / rounds / jobs);
-    assert_true(cost <= (test_is_long() ? 0.25 : 0.6));
+    assert_true((double)commands[1] <= 2.5 * (double)commands[0]);
+    assert_true(!test_is_long() || cost <= 0.25);
 }
 
 int main(void)

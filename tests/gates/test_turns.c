@@ -30,12 +30,12 @@ static void two_daemons(const char *limits, const char *more, int min_ms, int ma
 
 /* ---- G1: a semaphore */
 
-/* Fails if more than five run at once. Returns whether it was fast as well. */
+/* Fails if more than five run at once. Returns whether it was fast as well, which the long form
+ * asks for. */
 static bool five_at_once(int n)
 {
     double average, slow = gates_slowness(&gates);
-    double most_idle = test_is_long() ? 0.5 : 1.5 * slow;
-    int64_t *times, p50_us, most_us = test_is_long() ? 3000 : (int64_t)(10000 * slow);
+    int64_t *times, p50_us;
     struct gate_judge b;
     size_t ntimes;
 
@@ -57,7 +57,7 @@ static bool five_at_once(int n)
     assert_in_range(gate_judge_most(&b, NULL), 1, 5);
     free(times);
     gate_judge_done(&b);
-    return 5 - average <= most_idle && p50_us <= most_us;
+    return !test_is_long() || (5 - average <= 0.5 && p50_us <= 3000);
 }
 
 static void G1_semaphore_of_five(void **state)
@@ -192,7 +192,7 @@ static void hold_all(const char *function)
 
 static void G2_a_free_key_among_shut_ones(void **state)
 {
-    int64_t begin, best_us = INT64_MAX, most_us = 0, limit_us = test_is_long() ? 20000 : 100000;
+    int64_t begin, best_us = INT64_MAX, most_us = 0;
     char id[16];
 
     (void)state;
@@ -216,7 +216,7 @@ static void G2_a_free_key_among_shut_ones(void **state)
     hold_all("later_unlock");
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     /* Take the best, as other programs use this machine, too. */
-    assert_in_range(best_us, 0, limit_us);
+    assert_true(!test_is_long() || best_us <= 20000);
 }
 
 int main(void)

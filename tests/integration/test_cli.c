@@ -4,6 +4,7 @@
  *
  * One long file, since all cases share one server, the played worker and the reading of output.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -859,18 +860,20 @@ static size_t on_terminal(char *const *argv, char *const *env, char *text, size_
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
     struct winsize size = {.ws_row = 24, .ws_col = 60};
     struct proc p;
+    size_t len = 0;
     ssize_t n;
 
     assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
     assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
     proc_start(&p, argv, env, ptsname(master));
     assert_int_equal(proc_wait(&p, DEADLINE_MS), 0);
-    n = read(master, text, cap - 1);
-    assert_true(n > 0);
-    text[n] = '\0';
-    proc_done(&p);
+    proc_done(&p); /* with it the last descriptor of the terminal is closed: it ends with EIO */
+    while ((n = read(master, text + len, cap - 1 - len)) > 0 || (n < 0 && errno == EAGAIN))
+        len += n > 0 ? (size_t)n : 0;
+    assert_true(len > 0);
+    text[len] = '\0';
     (void)close(master);
-    return (size_t)n;
+    return len;
 }
 
 static size_t longest_line(const char *text)

@@ -196,7 +196,7 @@ static void test_nobody_serves_it(void **state)
     (void)fcall("later_broadcast mail keep 1h x");
     stopped = at(1, 1, -1);
     reloaded = at(2, 1, -1);
-    (void)fcall("later_broadcast mail per host keep 1h expire 1ms y");
+    (void)fcall("later_broadcast mail per host keep 1h expire 2s y");
     started = at(2, 1, -1); /* of three */
     (void)claim(c, "mail", 9);
     assert_string_equal(state_of(started), "running");
@@ -212,7 +212,7 @@ static void test_nobody_serves_it(void **state)
     assert_non_null(strstr(outcome_of(stopped), "its worker is gone"));
     assert_non_null(strstr(outcome_of(reloaded), "its worker is gone"));
     assert_non_null(strstr(outcome_of(started), "its host is gone"));
-    (void)usleep(5000); /* those of the other hosts have expired */
+    (void)usleep(2010000); /* those of the other hosts have expired */
     assert_starts(fcall("later_v1_tidy %s 1 web 100000", other), "[");
     assert_string_equal(redis("EXISTS R:pins:mail R:pinned R:prio"), "0");
 }
