@@ -45,6 +45,7 @@ same() {
 
 # ---- warnings
 
+words_are_long='cannot adjust line$' # told by groff 1.23
 pages="later.1 later-handlers.7 later-protocol.7 laterd.8 laterd.yaml.5"
 for page in $pages; do
     [ -s "$man/$page" ] || complain "$page was not built"
@@ -60,14 +61,16 @@ if has mandoc "its warnings are not looked at"; then
 fi
 if has groff "its warnings are not looked at"; then
     for page in $pages; do
-        groff -ww -mandoc -T utf8 -z "$man/$page" >"$work/out" 2>&1 || :
+        groff -ww -mandoc -T utf8 -z "$man/$page" >"$work/all" 2>&1 || :
+        grep -v "$words_are_long" "$work/all" >"$work/out" || :
         [ ! -s "$work/out" ] || complain "$page: $(cat "$work/out")"
     done
 fi
 if has man "its warnings are not looked at"; then
     for page in $pages; do
-        MANWIDTH=80 man -l --warnings "$man/$page" 2>"$work/out" >"$work/page" ||
+        MANWIDTH=80 man -l --warnings "$man/$page" 2>"$work/all" >"$work/page" ||
             complain "$page is not shown"
+        grep -v "$words_are_long" "$work/all" >"$work/out" || :
         [ ! -s "$work/out" ] || complain "$page: $(cat "$work/out")"
         [ "$(wc -l <"$work/page")" -gt 50 ] || complain "$page: hardly anything is shown"
     done

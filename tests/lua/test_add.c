@@ -598,12 +598,15 @@ static void test_full_redis(void **state)
 /* An error of Redis inside a function keeps its own text, which tells what to do about it. */
 static void test_missing_rights(void **state)
 {
-    const char *before = snapshot();
+    const char *before = snapshot(), *refusal;
 
     (void)state;
     (void)redis("ACL SETUSER default -zadd");
-    assert_non_null(strstr(fcall("later_add mail x"), "can't run this command"));
-    assert_null(strstr(fcall("later_add mail x"), "ELATER_"));
+    refusal = fcall("later_add mail x");
+    /* Redis 7.0, its successors */
+    assert_true(strstr(refusal, "can't run this command") != NULL ||
+                strstr(refusal, "no permissions to run the 'zadd' command") != NULL);
+    assert_null(strstr(refusal, "ELATER_"));
     (void)redis("ACL SETUSER default +zadd");
     assert_string_equal(snapshot(), before);
     (void)add("mail x");

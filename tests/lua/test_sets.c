@@ -421,12 +421,12 @@ static void test_import_refused(void **state)
 static void test_adopt(void **state)
 {
     (void)state;
-    (void)redis("ZADD schedule 1900000000.5 one 1900000001.0004 two 12 old");
+    (void)redis("ZADD schedule 1900000000.5 one 1900000001.0004883 two 12 old");
     assert_string_equal(fcall("later_v1_adopt mail schedule '' s 0 '' '' 2"),
                         "[2 0 1900000000.5 one  ]");
     assert_string_equal(fcall("later_v1_adopt mail schedule '' s 0 1900000000.5 one 2"),
-                        "[1 0 1900000001.0004001 two  ]");
-    assert_string_equal(fcall("later_v1_adopt mail schedule '' s 0 1900000001.0004001 two 2"),
+                        "[1 0 1900000001.0004883 two  ]");
+    assert_string_equal(fcall("later_v1_adopt mail schedule '' s 0 1900000001.0004883 two 2"),
                         "[0 0    ]");
     assert_string_equal(redis("ZCARD schedule"), "3");
     (void)redis("ZRANGE R:q:mail:5 0 -1 WITHSCORES");

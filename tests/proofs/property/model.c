@@ -46,11 +46,16 @@ void out_number(struct buf *out, int64_t n)
     out_text(out, text);
 }
 
+bool out_scores_are_short;
+
 void out_score(struct buf *out, double score)
 {
     char text[40];
+    int digits = out_scores_are_short ? 1 : 17;
 
-    (void)snprintf(text, sizeof(text), "%.17g", score);
+    do
+        (void)snprintf(text, sizeof(text), "%.*g", digits++, score);
+    while (digits <= 17 && strtod(text, NULL) != score);
     out_text(out, text);
 }
 
