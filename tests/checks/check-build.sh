@@ -13,7 +13,8 @@ number=$(cat "$source/src/lua/VERSION")
 grep -q "return {$number, " "$build/laterd.lua"
 "$build/later" help >"$work/help"
 grep -q add "$work/help"
-env -i "$build/laterd" --config "$source/packaging/debian/laterd.yaml" --print-config >"$work/laterd.yaml"
+install -m 644 "$source/packaging/debian/laterd.yaml" "$work/packaged.yaml" # the tree may be 0664
+env -i "$build/laterd" --config "$work/packaged.yaml" --print-config >"$work/laterd.yaml"
 diff -u "$source/etc/laterd.yaml" "$work/laterd.yaml"
 sh "$source/scripts/unit-of-instances" <"$source/systemd/laterd.service" | diff - "$build/systemd/laterd@.service"
 # One test builds its program and no other: with names that no file has, make would build all that it needs.
