@@ -5,6 +5,7 @@
 # LATER_BOOT_ONLY='check_boot check_x' runs only these checks of the booted system.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. tests/install/root.sh
 keep=
 if [ "${1-}" = -k ]; then
     keep=1
@@ -23,17 +24,6 @@ begin=$SECONDS
 
 say() { echo "package: $* ($((SECONDS - begin)) s)"; }
 
-# Run a command in the root, with pids and mounts of its own. They end with the command.
-inside() { # ROOT COMMAND...
-    local root=$1
-    shift
-    unshare --mount --pid --fork --kill-child bash -c '
-        mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/dev" && for node in null zero urandom random; do
-            touch "$0/dev/$node" && mount --bind "/dev/$node" "$0/dev/$node" || exit 1
-        done
-        exec chroot "$0" "$@"' "$root" "$@"
-}
-
 logged() { # LOG COMMAND...
     local log=$1
     shift
@@ -44,28 +34,12 @@ logged() { # LOG COMMAND...
     }
 }
 
-# Make the same package with a higher version, to upgrade to.
-next_of() { # DEB TO
-    local version
-    version=$(dpkg-deb -f "$1" Version)
-    rm -rf "$work/next"
-    dpkg-deb -R "$1" "$work/next"
-    sed -i "s/^Version: .*/Version: $version+next/" "$work/next/DEBIAN/control"
-    dpkg-deb --root-owner-group -b "$work/next" "$2" >"$work/log"
-}
-
-prepare_root() {
-    [ ! -e "$work/base/usr" ] || return 0
-    debootstrap --variant=minbase "$suite" "$work/base.new" "$mirror"
-    mv "$work/base.new" "$work/base"
-}
-
 build_package() {
     scripts/package "$work/package"
 }
 
 # In parallel: both mostly wait.
-logged "$work/debootstrap.log" prepare_root &
+logged "$work/debootstrap.log" make_root "$suite" "$work/base" "$mirror" &
 debootstrap=$!
 logged "$work/build.log" build_package
 wait $debootstrap
@@ -74,7 +48,7 @@ root=$work/root
 rm -rf "$root"
 cp -a "$work/base" "$root"
 cp "$deb" "$root/laterd.deb"
-next_of "$deb" "$root/laterd-next.deb"
+next_of "$deb" "$root/laterd-next.deb" "$work"
 say "built, and a clean $suite made"
 
 cp tests/install/package/clean.sh "$root/tmp/"
