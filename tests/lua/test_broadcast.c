@@ -207,7 +207,7 @@ static void test_nobody_serves_it(void **state)
     (void)fcall("later_v1_reap %s %s - 3 1000", other, c);
     (void)fcall("later_explain %s", reloaded);
     assert_non_null(strstr(named("text"), "is gone or serves queue mail no more"));
-    (void)redis("ZADD R:pin:mail:hthree %lld %s", (long long)now_ms() - 10, started);
+    (void)redis("ZADD R:pin:mail:hthree %lld %s", (long long)now_ms() - 2010, started);
     assert_starts(fcall("later_v1_tidy %s 1 web 100000", other), "[");
     assert_non_null(strstr(outcome_of(stopped), "its worker is gone"));
     assert_non_null(strstr(outcome_of(reloaded), "its worker is gone"));
