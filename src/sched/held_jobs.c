@@ -145,6 +145,7 @@ void held_remove(struct held_jobs *l, struct held_job *h)
     if (h->next != NULL)
         h->next->before = h->before;
     l->n--;
+    l->left -= h->is_left;
     leave_state(l, h);
     job_done(&h->job);
     free(h->output);
@@ -207,6 +208,13 @@ void held_children_refused(struct held_jobs *l, struct held_job *h, const struct
     h->children = NULL;
 }
 
+void held_leave(struct held_jobs *l, struct held_job *h)
+{
+    held_move(l, h, HELD_ENDED);
+    l->left += !h->is_left;
+    h->is_left = true;
+}
+
 /* Did it end well, with nothing to keep, nothing more to tell, and nothing that follows? */
 static bool is_plain(const struct held_job *h)
 {
@@ -239,18 +247,19 @@ static bool is_sendable(const struct held_job *h, struct mono now)
     return h->state == HELD_ENDED && !mono_before(now, h->not_before);
 }
 
-/* May one step carry the children of this job beside those of the jobs before it? A single job's
- * always fit: a call must stay short, and no job may wait for ever. */
-static bool takes_children(const struct held_job *h, size_t *jobs, size_t *bytes)
+/* May one step carry the output and the children of this job beside those of the jobs before it? A
+ * single job's always fit: a call must stay short, and no job may wait for ever. */
+static bool fits(const struct held_job *h, size_t *jobs, size_t *bytes)
 {
     const struct children *c = h->children;
+    size_t more = h->output_len + (c != NULL ? c->payloads : 0), n = c != NULL ? c->n : 0;
 
-    if (c == NULL)
+    if (more == 0 && n == 0)
         return true;
-    if (*jobs > 0 && (*jobs + c->n > CHILDREN_MAX || *bytes + c->payloads > CHILDREN_BYTES))
+    if (*jobs + *bytes > 0 && (*jobs + n > CHILDREN_MAX || *bytes + more > CHILDREN_BYTES))
         return false;
-    *jobs += c->n;
-    *bytes += c->payloads;
+    *jobs += n;
+    *bytes += more;
     return true;
 }
 
@@ -258,10 +267,13 @@ size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *o
 {
     size_t n = 0, jobs = 0, bytes = 0;
 
-    for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
-        if (is_sendable(h, now) && takes_children(h, &jobs, &bytes)) {
-            held_move(l, h, HELD_SENT);
-            out[n++] = result_of(h);
+    /* The list has the newest first: those that were left must not wait for them for ever. */
+    for (int are_left = l->left > 0; are_left >= 0; are_left--) {
+        for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
+            if (h->is_left == are_left && is_sendable(h, now) && fits(h, &jobs, &bytes)) {
+                held_move(l, h, HELD_SENT);
+                out[n++] = result_of(h);
+            }
         }
     }
     for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {

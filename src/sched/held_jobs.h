@@ -59,6 +59,7 @@ struct held_job {
     bool is_killed;         /* the pool was told to end it: cancelled, lost, stopped */
     bool has_no_record;     /* Redis lost its record: it may run to its end, and does not count */
     bool is_unwritten;      /* Redis could not write its result: still counts for its queue */
+    bool is_left;           /* Redis left its result for a later step: it still takes a place */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_small;          /* its payload came with the claim */
     bool is_solo;           /* suspected of killing workers: runs alone (held_set_solo) */
@@ -76,6 +77,7 @@ struct held_jobs {
     size_t n;
     size_t unended; /* before ENDED: each takes a place, or waits for one */
     size_t ended;   /* ENDED */
+    size_t left;    /* is_left */
     size_t solos;   /* jobs that run alone, of unended */
     struct held_job *awaiting, *awaiting_last; /* AWAITS_PLACE, the oldest first */
     size_t nawaiting;
@@ -110,7 +112,11 @@ void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v,
 /* Redis refuses its children: it has this verdict instead. SENT -> ENDED */
 void held_children_refused(struct held_jobs *l, struct held_job *h, const struct verdict *v);
 
-/* Fill out with up to max results (ends first, then progress); ENDED -> SENT. */
+/* A step left its result for a later one: SENT -> ENDED */
+void held_leave(struct held_jobs *l, struct held_job *h);
+
+/* Fill out with up to max results (ends first, of these the ones that were left; then progress);
+ * ENDED -> SENT. */
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max);
 bool held_has_results(const struct held_jobs *l, struct mono now);
 /* The step that carried the results failed: SENT -> ENDED. */

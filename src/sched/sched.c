@@ -73,14 +73,17 @@ void sched_move(struct sched *s, enum sched_state to)
 
 /* ---- small questions */
 
+/* A job whose result was left takes its place still: results must not pile up. */
 static unsigned room(const struct sched *s, struct mono now, unsigned most)
 {
+    size_t taken = s->held.unended + s->held.left;
+
     if (s->quiet || s->quiet_told || sched_is_stopping(s) || s->held.solos > 0 ||
         sched_solo_dries(s, now))
         return 0;
     if (sched_is_host_ill(s, now))
         return 0;
-    return s->held.unended < most ? most - (unsigned)s->held.unended : 0;
+    return taken < most ? most - (unsigned)taken : 0;
 }
 
 unsigned sched_free_places(const struct sched *s, struct mono now)

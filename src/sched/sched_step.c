@@ -258,6 +258,11 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
             refuse_children(s, h, r->answer_texts[i]);
             continue;
         }
+        if (r->answers[i] == STORE_LEFT) {
+            held_leave(&s->held, h);
+            s->is_hurried = true;
+            continue;
+        }
         if (r->answers[i] == STORE_UNWRITTEN) {
             log_err("event=result-refused job=%s queue=%s reason=\"%s\"", h->job.id, h->job.queue,
                     r->answer_texts[i]);

@@ -66,9 +66,10 @@ struct store_step {
     unsigned ahead_ms; /* small jobs without gates may be claimed this long before they are due */
 };
 
-/* NOT_HELD: not held under this start number, nothing was changed. FAILED: send it again. REFUSED:
- * one of its children cannot be added, nothing was changed: the attempt has failed. */
-enum store_answer { STORE_APPLIED, STORE_NOT_HELD, STORE_UNWRITTEN, STORE_REFUSED };
+/* NOT_HELD: not held under this start number, nothing was changed. UNWRITTEN: send it again.
+ * REFUSED: one of its children cannot be added, nothing was changed: the attempt has failed. LEFT:
+ * the step has moved as many bytes as it may, nothing was changed: send it with the next one. */
+enum store_answer { STORE_APPLIED, STORE_NOT_HELD, STORE_UNWRITTEN, STORE_REFUSED, STORE_LEFT };
 
 struct store_claim {
     const char *id, *queue;

@@ -31,6 +31,8 @@ static enum store_answer answer_of(const struct reply *r)
         return STORE_APPLIED;
     if (strncmp(reply_str(r), REFUSED, strlen(REFUSED)) == 0)
         return STORE_REFUSED;
+    if (reply_is(r, "later"))
+        return STORE_LEFT;
     return reply_is(r, "settled") ? STORE_NOT_HELD : STORE_UNWRITTEN;
 }
 

@@ -411,9 +411,10 @@ static void settle(struct fake *f, struct fake_result *r)
     r->answer = STORE_NOT_HELD;
     if (j == NULL || !is_ours(f, j) || j->start != r->start)
         return;
-    r->answer = f->fails_results                               ? STORE_UNWRITTEN
-                : f->refuses_children && r->verb == STORE_DONE ? STORE_REFUSED
-                                                               : STORE_APPLIED;
+    r->answer = f->fails_results                                       ? STORE_UNWRITTEN
+                : f->takes_a_step > 0 && f->taken++ >= f->takes_a_step ? STORE_LEFT
+                : f->refuses_children && r->verb == STORE_DONE         ? STORE_REFUSED
+                                                                       : STORE_APPLIED;
     if (r->answer != STORE_APPLIED || r->verb == STORE_PROGRESS)
         return;
     j->is_cancelled = false;
@@ -488,6 +489,7 @@ static void do_step(struct fake *f, struct fake_call *c)
 {
     bool is_solo = false;
 
+    f->taken = 0;
     for (size_t i = 0; i < c->nresults; i++)
         settle(f, &c->results[i]);
     c->claims = mem_new((c->max + 1) * sizeof(*c->claims));

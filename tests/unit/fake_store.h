@@ -112,6 +112,8 @@ struct fake {
     enum error_class class;
     bool fails_results;    /* each result is answered FAILED */
     bool refuses_children; /* each DONE is answered REFUSED */
+    unsigned takes_a_step; /* != 0: of the results of a step, the others are answered LEFT */
+    unsigned taken;        /* of the step that is answered */
     bool quiet, rewound;
     enum store_reap reap;
     int64_t reap_moved;

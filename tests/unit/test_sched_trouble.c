@@ -397,6 +397,30 @@ static void test_refused_results(void **state)
     fake_free(f);
 }
 
+/* Results that a step leaves for a later one, since it has moved as many bytes as it may, are sent
+ * again at once. Meanwhile they keep their places, so that they do not pile up. */
+static void test_left_results(void **state)
+{
+    struct fake *f = fake_ready(8, "a");
+    size_t ended = 0;
+
+    (void)state;
+    f->run_ms = 5;
+    f->takes_a_step = 1;
+    for (unsigned i = 0; i < 100; i++)
+        fake_add(f, i, "a", 0);
+    for (int i = 0; i < 400; i++) {
+        fake_run(f, 10);
+        assert_true(status(f).unsent <= 8 + 8);
+        assert_int_equal(status(f).unwritten, 0);
+    }
+    for (size_t i = 0; i < f->njobs; i++)
+        ended += f->jobs[i].state == DONE;
+    assert_int_equal(ended, 100);
+    assert_int_equal(status(f).unsent, 0);
+    fake_free(f);
+}
+
 /* The attempt has failed, with the verdict that the daemon gives for that. */
 static void test_refused_children(void **state)
 {
@@ -578,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_a_link_that_takes_nothing),
         cmocka_unit_test(test_wrong_heads),
         cmocka_unit_test(test_refused_results),
+        cmocka_unit_test(test_left_results),
         cmocka_unit_test(test_refused_children),
         cmocka_unit_test(test_ill_host),
         cmocka_unit_test(test_chaos),
