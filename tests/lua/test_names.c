@@ -1,7 +1,7 @@
 /* The index of names, later_find, and the lists of the jobs that somebody added last. */
 #include "fixture.h"
 
-#define FIND_ALL "later_find '' limit 10000"
+#define FIND_ALL "later_find '' limit 1000"
 
 /* The names of one kind. */
 static const char *of_kind(const char *kind)

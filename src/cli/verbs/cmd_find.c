@@ -12,6 +12,7 @@
 
 #define COUNT 100
 #define COUNT_MAX 10000 /* of later_find */
+#define SOME_MAX 1000   /* where it tells several kinds */
 #define COMPLETE_MS 500 /* nobody waits longer for a shell */
 
 static const struct cli_option options[] = {
@@ -77,7 +78,8 @@ static struct reply *call_by(struct find *f, const char *function, const struct 
                         : cli_fcall(f->cli, function, call, err);
 }
 
-static int find_names(struct find *f, struct err *err)
+/* kind: NULL for all */
+static int find_kind(struct find *f, const char *kind, struct err *err)
 {
     struct cli_call call = {.n = 0};
     int64_t limit = f->count < COUNT_MAX ? f->count + 1 : f->count;
@@ -88,9 +90,9 @@ static int find_names(struct find *f, struct err *err)
     cli_call_puts(&call, f->prefix);
     cli_call_puts(&call, "limit");
     cli_call_puts(&call, text);
-    if (f->kind != NULL) {
+    if (kind != NULL) {
         cli_call_puts(&call, "kind");
-        cli_call_puts(&call, f->kind);
+        cli_call_puts(&call, kind);
     }
     r = call_by(f, "later_find", &call, err);
     if (r == NULL)
@@ -100,6 +102,22 @@ static int find_names(struct find *f, struct err *err)
              reply_len(reply_at(r, i + 1)));
     reply_free(r);
     return 0;
+}
+
+/* Very many names come kind by kind, so that each call is short. */
+static int find_names(struct find *f, struct err *err)
+{
+    static const char *const all[] = {"batch",    "lock", "queue", "rate",
+                                      "schedule", "sem",  "topic", NULL},
+                             *const gates[] = {"lock", "rate", "sem", NULL};
+    bool are_gates = f->kind != NULL && strcmp(f->kind, "gate") == 0;
+    int rc = 0;
+
+    if (f->count < SOME_MAX || (f->kind != NULL && !are_gates))
+        return find_kind(f, f->kind, err);
+    for (const char *const *kind = are_gates ? gates : all; rc == 0 && *kind != NULL; kind++)
+        rc = find_kind(f, *kind, err);
+    return rc;
 }
 
 /* Of all jobs only those are found that this user added last. */

@@ -122,6 +122,7 @@ local function after_end(R, batch, state, id, now_ms)
     batch.dead = id
   end
   local fired = batch.fired
+  L.spend(#batch.payload)
   if end_batch(R, batch, now_ms) or died or fired ~= batch.fired then
     L.put_batch(R, batch)
   end

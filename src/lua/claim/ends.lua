@@ -73,12 +73,29 @@ local function are_current(groups, tries)
   return true
 end
 
--- -> id -> true of the jobs whose end causes another job; nil: none of them. holds: their texts in
--- R:holds
+-- Are they members of more batches than may all end in one call? Each may cause two jobs.
+local BATCHES_MAX = 16
+
+local function has_many_batches(holds)
+  local n, known, last = 0, {}, nil
+  for i = 1, #holds do
+    if holds[i] and holds[i] ~= last then
+      last = holds[i]
+      local name = L.batch_of(last)
+      n = n + (name and not known[name] and 1 or 0)
+      known[name or ''] = true
+    end
+  end
+  return n > BATCHES_MAX
+end
+
+-- -> id -> true of the jobs whose end causes another job, or may: these end one by one, as far as
+-- the call may go (L.is_spent); nil: none of them. holds: their texts in R:holds
 local function find_followed(ids, holds)
   local followed
+  local are_many = holds and has_many_batches(holds)
   for i = 1, holds and #ids or 0 do
-    if L.has_next(holds[i]) then
+    if L.has_next(holds[i]) or are_many and L.batch_of(holds[i]) then
       followed = followed or {}
       followed[ids[i]] = true
     end

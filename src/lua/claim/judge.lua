@@ -71,39 +71,48 @@ local function judge_row(R, b, i, max_payload, ctx)
 end
 
 -- HMGET; through the draft where the call may have changed these jobs.
-local function read_some(b, key, ids, n)
+local function read_some(b, key, ids, from, to)
   if b.is_new and not b.is_granted then
-    return L.ask(key, 'hash', 'HMGET', unpack(ids, 1, n))
+    return L.ask(key, 'hash', 'HMGET', unpack(ids, from, to))
   end
-  return db('HMGET', key, unpack(ids, 1, n))
+  return db('HMGET', key, unpack(ids, from, to))
 end
 
--- Read the records and tries of all rows that have an id.
-local function read_rows(R, b)
+local function begin_rows(b)
   b.records, b.tries, b.jobs, b.gates, b.broken = {}, {}, {}, b.gates or {}, {}
   b.is_special, b.headers, b.has_members, b.has_keys = {}, {}, false, false
-  local ids, n, rows = b.ids, b.n, nil
+end
+
+-- Read the records and tries of the rows from..to that have an id.
+local function read_rows(R, b, from, to)
+  local ids, rows = b.ids, nil
   if next(b.raws) then
     ids, rows = {}, {}
-    for i = 1, b.n do
+    for i = from, to do
       if b.ids[i] then
         ids[#ids + 1], rows[#rows + 1] = b.ids[i], i
       end
     end
   end
-  n = rows and #rows or n
-  if n == 0 then
+  local first, last = rows and 1 or from, rows and #rows or to
+  if last < first then
     return
   end
-  local records, tries = read_some(b, R .. ':jobs', ids, n), read_some(b, R .. ':tries', ids, n)
-  if not rows then
+  local records = read_some(b, R .. ':jobs', ids, first, last)
+  local tries = read_some(b, R .. ':tries', ids, first, last)
+  if not rows and from == 1 then
     b.records, b.tries = records, tries
     return
   end
-  for k, i in ipairs(rows) do
-    b.records[i], b.tries[i] = records[k], tries[k]
+  for k = first, last do
+    local i, at = rows and rows[k] or k, k - first + 1
+    b.records[i], b.tries[i] = records[at], tries[at]
   end
 end
+
+-- Records may be large, and a call starts no more than ctx.bytes of them: so a few are read first,
+-- and more only while there is room.
+local ROWS_FIRST, ROWS_FACTOR = 64, 3
 
 -- May the job be claimed before it is due? Not if it holds gates, or if its payload has to be
 -- fetched.
@@ -125,11 +134,17 @@ end
 -- first rows were judged: a call reads no more than ctx.bytes, and what is not due yet is claimed
 -- only without gates.
 function L.judge(R, b, max_payload, ctx)
-  read_rows(R, b)
+  begin_rows(b)
+  local known = math.min(ROWS_FIRST, b.n)
+  read_rows(R, b, 1, known)
   local records, tries, find = b.records, b.tries, string.find
   local prefix, of_queue, bytes = '-' .. b.queue .. '\n', ctx.gates[b.queue], ctx.bytes
   local most, n = #prefix + L.BIG, b.n
   for i = 1, n do
+    if i > known then
+      known = math.min(ROWS_FACTOR * known, n)
+      read_rows(R, b, i, known)
+    end
     local record = records[i]
     -- Most jobs have no options and start for the first time: there is nothing to judge.
     if record and not tries[i] and not of_queue and #record <= most and

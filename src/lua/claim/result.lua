@@ -70,6 +70,7 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
   end
   local record = db('HGET', R .. ':jobs', r.id)
   local job = L.parse(record)
+  L.spend(#(record or '') + #r.output)
   if job == nil then
     apply_broken(R, r, record, tries, now_ms)
   elseif cancelled and r.verb ~= 'done' then
@@ -93,8 +94,12 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
   end
 end
 
--- epoch: of the worker that tells the result. -> answer, whether the job ended
+-- epoch: of the worker that tells the result. -> answer, whether the job ended. later: the call has
+-- moved as many bytes as it may.
 function L.settle_one(R, r, tries, flag, epoch, book)
+  if L.is_spent() then
+    return 'later', false
+  end
   local ok, what = L.try(apply, R, r, L.tries(tries), flag, epoch, book.now_ms)
   if not ok and type(what) == 'table' and what.refused then
     return 'refused ' .. what.refused, false

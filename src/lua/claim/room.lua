@@ -6,6 +6,7 @@
 -- itself, up to ten seconds ago: it may run a suspect alone, be stopping, or short of processes.
 
 local RUNNING_READ = 1000
+local READ_AT_ONCE, READ_BYTES = 100, 4194304
 local TAKER_READ = 64       -- jobs that are read to know whether a grant would be taken
 
 L.SILENT_MS = 12000         -- without a beat for so long a worker is not counted on
@@ -45,18 +46,26 @@ local function without(list, others)
 end
 
 -- How many jobs of each queue the workers from epoch `first` to `last` hold; nil where there are
--- more than `most`. -> counts, how many jobs
+-- more than `most`, or their records are too large to be read. -> counts, how many jobs
 local function running_counts(R, first, last, most, ended)
   local ids = db('ZRANGEBYSCORE', R .. ':running', first, last, 'LIMIT', 0, most + 1)
   if #ids > most then
     return nil, 0
   end
   ids = without(ids, ended)
-  local counts = {}
-  for _, record in ipairs(#ids > 0 and redis.call('HMGET', R .. ':jobs', unpack(ids)) or {}) do
-    local job = L.parse(record)
-    if job then
-      counts[job.queue] = (counts[job.queue] or 0) + 1
+  local counts, bytes = {}, 0
+  for from = 1, #ids, READ_AT_ONCE do
+    if bytes > READ_BYTES then
+      return nil, from - 1
+    end
+    local some = redis.call('HMGET', R .. ':jobs',
+                            unpack(ids, from, math.min(from + READ_AT_ONCE - 1, #ids)))
+    for i = 1, #some do
+      local job = L.parse(some[i])
+      bytes = bytes + #(some[i] or '')
+      if job then
+        counts[job.queue] = (counts[job.queue] or 0) + 1
+      end
     end
   end
   return counts, #ids

@@ -66,6 +66,9 @@ end
 -- another one
 local function settle_watched(R, ctx)
   return function(id, group)
+    if L.is_spent() then
+      return 'later'
+    end
     local r = {id = id, start = group.start, verb = 'done', queue = group.queue, a = 0, code = '0',
                text = 'ok', output = ''}
     local tries, flag = db('HGET', R .. ':tries', id), db('HGET', R .. ':cancel', id)

@@ -14,6 +14,7 @@ local THEN_MAX = 8
 local OF_PARENT = 16        -- bytes that p adds to the header of a next job
 local OF_CAUSED, OF_ID = 4, 13 -- that c adds, with the LF; an id, with its comma
 local REASON_BYTES = 256
+local OF_CHILD = 2048       -- as many bytes take about as long to move as a child to add
 
 -- ---- options of an add
 
@@ -101,6 +102,7 @@ end
 -- The job before stays, with its payload.
 local function copy_payload(source, target)
   if can_pass('COPY', source, target) then
+    L.spend(tonumber(bytes_of(source)) or 0)
     L.write_together('COPY', source, {target, 'REPLACE'}, function()
       redis.pcall('DEL', target)
     end)
@@ -117,6 +119,7 @@ end
 function L.add_due_now(R, fields, payload, now_ms)
   local id = L.id(L.tick(R, 1000 * now_ms, 1))
   fields.big = not payload or #payload > L.BIG
+  L.spend(payload and #payload or 0)
   L.put_record(R, id, L.header(fields) .. (fields.big and '' or payload), fields.big and payload)
   L.is_new(L.waiting_key(R, fields, L.NEW), 'zset', id)
   L.enqueue(R, id, fields, L.NEW, now_ms)
@@ -188,6 +191,7 @@ local function add_child(R, words, args, parent, inside, now_us)
                has_options = true}
   L.read_options(job, args, words[1] + 1, words[2] - 1)
   job.inside = inside
+  L.spend(OF_CHILD + #args[words[2]])
   local reply = L.add_in_draft(R, job, args[words[2]], now_us)
   return reply[2] == 'added' and reply[1]
 end

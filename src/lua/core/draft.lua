@@ -36,6 +36,7 @@
 --   commands     writes past the cells, by L.write_together
 --   moved        key -> the key whose value it has once these are made
 --   caused       queue -> how many jobs that are due now the call adds to it (chain.lua)
+--   bytes        how many bytes the call has moved, as far as L.spend was told
 --   counts, hints  done after the writes, may fail: counters of R:stats, functions
 --   mends        functions to call after writes were undone
 --   is_used      may any of these, the locks or the journal hold anything? A plain add uses none
@@ -52,11 +53,23 @@ function L.begin()
     entries, known_empty = {}, {}
     draft.entries, draft.known_empty, draft.unsaved, draft.erasures = entries, known_empty, {}, {}
     draft.gone, draft.commands, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
-    draft.moved, draft.caused = {}, {}
+    draft.moved, draft.caused, draft.bytes = {}, {}, 0
     L.begin_locks()
     draft.begin_journal()
     draft.is_used = false
   end
+end
+
+-- A call that may end many jobs counts the bytes that it moves, and leaves the rest to the next
+-- call when it has moved so many: a copy of large payloads takes longer than all else that it does.
+local CALL_BYTES = 1048576
+
+function L.spend(bytes)
+  draft.bytes, draft.is_used = draft.bytes + bytes, true
+end
+
+function L.is_spent()
+  return draft.bytes >= CALL_BYTES
 end
 
 -- Stands for the tables of an entry that it does not need yet: most never do.

@@ -124,17 +124,17 @@ function L.drop_key(key, size)
 end
 
 -- Delete those of keys[from..to] that exist. Mostly none does, and one EXISTS tells; else the two
--- halves are asked.
+-- halves are asked, unless all do. -> how many
 function L.drop_keys(keys, from, to)
-  if from > to or redis.call('EXISTS', unpack(keys, from, to)) == 0 then
-    return
-  elseif from == to then
-    L.drop_key(keys[from])
-    return
+  local n = from > to and 0 or redis.call('EXISTS', unpack(keys, from, to))
+  if n == 0 or n == to - from + 1 then
+    for i = from, n > 0 and to or 0 do
+      L.drop_key(keys[i])
+    end
+    return n
   end
   local middle = math.floor((from + to) / 2)
-  L.drop_keys(keys, from, middle)
-  L.drop_keys(keys, middle + 1, to)
+  return L.drop_keys(keys, from, middle) + L.drop_keys(keys, middle + 1, to)
 end
 
 -- Write many values with one command, past the cells of the draft. The caller knows their old

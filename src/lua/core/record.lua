@@ -196,8 +196,8 @@ function L.enqueue(R, id, job, tries, due, is_new)
 end
 
 -- Remove the record, payload, outcome, failures, progress and cancellation of these ids, but not
--- their tries.
--- are_small: the caller knows for certain that none has a large payload.
+-- their tries. are_small: the caller knows for certain that none has a large payload. -> how many
+-- have one
 function L.forget_but_tries(R, ids, are_small)
   for _, name in ipairs({'cancel', 'progress', 'errors', 'failures', 'results'}) do
     db('HDEL', R .. ':' .. name, unpack(ids))
@@ -208,27 +208,33 @@ function L.forget_but_tries(R, ids, are_small)
     for i = 1, #ids do
       keys[i] = prefix .. ids[i]
     end
-    L.drop_keys(keys, 1, #keys)
+    return L.drop_keys(keys, 1, #keys)
   end
+  return 0
 end
 
 -- The same, and their tries.
 function L.forget(R, ids)
-  if #ids > 0 then
-    db('HDEL', R .. ':tries', unpack(ids))
-    L.forget_but_tries(R, ids)
+  if #ids == 0 then
+    return 0
   end
+  db('HDEL', R .. ':tries', unpack(ids))
+  return L.forget_but_tries(R, ids)
 end
 
--- Forget up to `rows` ids whose score is at most `before`, in a set that is scored by a time in ms.
--- -> how many
+local TRIM_ROWS, TRIM_LARGE = 100, 100
+
+-- Forget up to `rows` ids whose score is at most `before`, in a set that is scored by a time in ms:
+-- fewer where many have large payloads, which take long to free. -> how many
 function L.trim(R, key, before, rows)
-  local ids = db('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, rows)
-  if #ids > 0 then
-    db('ZREM', key, unpack(ids))
-    L.forget(R, ids)
+  local ids, n, large = db('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, rows), 0, 0
+  while n < #ids and large < TRIM_LARGE do
+    local some = {unpack(ids, n + 1, math.min(n + TRIM_ROWS, #ids))}
+    db('ZREM', key, unpack(some))
+    large = large + L.forget(R, some)
+    n = n + #some
   end
-  return #ids
+  return n
 end
 
 -- If somebody waits for the end of this job (later wait), tell its outcome, once.

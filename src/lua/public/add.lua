@@ -205,6 +205,23 @@ function L.bury_new(R, job, payload, why, now_us)
   return id
 end
 
+-- What a token stands for. A payload that has many copies (publish.lua) is read once for all of
+-- them: shared.print is then its own.
+local function print_of(job, payload)
+  local shared = job.shared
+  if not shared then
+    return redis.sha1hex(job.queue .. '\n' .. payload)
+  end
+  shared.print = shared.print or redis.sha1hex(payload)
+  return redis.sha1hex(job.queue .. '\n' .. (job.P or '') .. '\n' .. shared.print)
+end
+
+-- Was this the print of a copy in libraries before number 28? A token lives for a day.
+local function was_print_of(sha, job, payload)
+  return job.shared and sha ==
+         redis.sha1hex(job.queue .. '\n' .. (job.P and job.P .. '\n' or '') .. payload)
+end
+
 -- -> the reply to the first add with the job's token, or nil: no token, or a new one; refuses
 -- another queue or payload under the token; and what L.put_token is to be given. get: reads Redis:
 -- db, or redis.call for a call without a draft
@@ -213,13 +230,13 @@ function L.repeated(R, job, payload, get)
   if not token then
     return nil
   end
-  local print = redis.sha1hex(job.queue .. '\n' .. (job.P and job.P .. '\n' or '') .. payload)
+  local print = print_of(job, payload)
   local was = get('GET', L.token_key(R, job))
   if not was then
     return nil, print
   end
   local id, due, sha = string.match(was, '^(%S+) (%d+) (%x+)$')
-  if sha ~= print then
+  if sha ~= print and not was_print_of(sha, job, payload) then
     -- Behind a space: whose copy it is (publish.lua).
     L.fail('ELATER_TOKEN', 'token ' .. L.quote(string.match(token, '^%S+')) ..
            ' was used for another job (' ..

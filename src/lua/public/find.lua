@@ -2,7 +2,7 @@
 --
 -- The names that begin with PREFIX, byte for byte; '': all. kind: batch lock queue rate schedule
 -- sem topic, or gate for lock, rate and sem. They are sorted by kind, then by name; of each kind at
--- most N are told (100; up to 10000).
+-- most N are told (100; up to 1000, and up to 10000 where K is one kind).
 -- A queue has a name once it is used or served; a lock, if a queue declares it; a semaphore or
 -- rate, if it has a limit; a topic, if a queue subscribes to it (user.* is a name of its own). A
 -- new name may be missing, and one that is gone may be there, until workers have tidied.
@@ -11,17 +11,16 @@
 local KINDS = {'batch', 'lock', 'queue', 'rate', 'schedule', 'sem', 'topic'}
 local GATES = {lock = true, rate = true, sem = true}
 local PREFIX_MAX = 256
-local LIMIT, LIMIT_MAX = 100, 10000
+local LIMIT, SOME_MAX, LIMIT_MAX = 100, 1000, 10000
 
 -- -> is_wanted(kind)
-local function read_kind(given)
-  local word = string.lower(given)
+local function read_kind(word)
   local is_known = word == 'gate'
   for _, kind in ipairs(KINDS) do
     is_known = is_known or kind == word
   end
   if not is_known then
-    L.fail('ELATER_OPTION', 'kind ' .. L.quote(given) .. ' is none of ' ..
+    L.fail('ELATER_OPTION', 'kind ' .. L.quote(word) .. ' is none of ' ..
            table.concat(KINDS, ' ') .. ' gate')
   end
   return function(kind)
@@ -31,7 +30,7 @@ end
 
 -- -> is_wanted(kind), at most so many of a kind
 local function read_options(args)
-  local seen, is_wanted, limit = {}, function() return true end, LIMIT
+  local seen, is_wanted, limit, kind = {}, function() return true end, LIMIT, nil
   for i = 2, #args, 2 do
     local name = string.lower(args[i])
     if name ~= 'kind' and name ~= 'limit' then
@@ -41,11 +40,16 @@ local function read_options(args)
     elseif seen[name] then
       L.fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
     elseif name == 'kind' then
-      is_wanted = read_kind(args[i + 1])
+      kind = string.lower(args[i + 1])
+      is_wanted = read_kind(kind)
     else
       limit = L.check_whole('ELATER_OPTION', 'limit', args[i + 1], 1, LIMIT_MAX)
     end
     seen[name] = true
+  end
+  if limit > SOME_MAX and (not kind or kind == 'gate') then
+    L.fail('ELATER_OPTION', 'a limit above ' .. L.int(SOME_MAX) .. ' goes with one kind,' ..
+           ' not with several: give kind')
   end
   return is_wanted, limit
 end

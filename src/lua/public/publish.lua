@@ -20,7 +20,7 @@ local OF_QUEUE = {ELATER_SIZE = true, ELATER_KEY = true, ELATER_GATE = true}
 -- Read the options of such a job, which begin at args[from], and its payload behind them. what: of
 -- the call, for a refusal; before: what to give before the options. -> the job
 function L.read_copied(args, from, before, what, now_ms)
-  local n, job, seen = #args, {priority = 5, due = now_ms}, {}
+  local n, job, seen = #args, {priority = 5, due = now_ms, shared = {}}, {}
   if n < from or (n - from) % 2 == 1 then
     L.fail('ELATER_ARGS', before .. ' [name value]... PAYLOAD')
   end

@@ -5,7 +5,8 @@
 -- done, dead, cancelled. At most 500 queues, sorted; more: how many were left out.
 -- notes: a flat array of kind:name, last seen ms (for example stray keys and unserved queues).
 -- states: a flat array of 2 values a queue, in the order of queues: running ('' while more than
--- 1,000 jobs run in the namespace), and how many of the waiting ones are parked.
+-- 1,000 jobs run in the namespace, or their records have more than 4 MiB), and how many of the
+-- waiting ones are parked.
 -- Cost: linear in queues, and the records of up to 1,000 running jobs are read. no-writes. A set of
 -- a queue that has a foreign type counts as empty, so that it does not hide all other queues.
 

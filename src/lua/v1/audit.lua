@@ -17,7 +17,8 @@
 --   schedules cursors    see audit/schedules.lua
 --   topics   see audit/topics.lua
 --   seen     see audit/seen.lua
--- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200.
+-- CURSOR: '' first, then what the last page returned. COUNT: entries a page, at most 200; a repair
+-- takes fewer records at once.
 -- finding: [kind, id or name, queue or '', text, 1 when repaired]. Kinds: doc/troubleshooting.md.
 -- later_v1_repair buries what cannot be right, with a reason that starts with `fsck: `. It never
 -- counts anything as done. It never touches a job that a worker holds, except in other sets: the
@@ -25,6 +26,7 @@
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local PAGE_MAX = 200
+local REPAIRED = 25         -- records, each of which may be buried and told of (on_dead)
 
 -- Add a finding to the reply. A repair also calls fix(), unless it is nil or ctx.blocked says why
 -- not. If it was not called or failed, the finding says why.
@@ -106,6 +108,9 @@ local function page_of(R, args, repairs)
   if repairs then
     local ok, why = pcall(L.need_worker, R)
     ctx.blocked = not ok and why or nil
+  end
+  if repairs and phase == 'jobs' then
+    count = math.min(count, REPAIRED)
   end
   local behind, checked = look(ctx, phase, cursor, L.int(count), names)
   ctx.reply[1], ctx.reply[2] = behind == '0' and '' or behind, checked

@@ -13,10 +13,11 @@
 -- there is no such schedule; failed: Redis does not take its jobs (the note bad-schedule:NAME says
 -- why), and its occurrences are counted as missed. The other values are what Redis has now, '-' for
 -- none.
--- At most 100 schedules and 1000 occurrences. Not allow-oom: without memory they come later.
+-- At most 100 schedules and 200 occurrences and days. Not allow-oom: without memory they come
+-- later.
 -- Errors: ELATER_ARGS WORKER TYPE. Cost: O(NI + jobs added), each as later_add.
 
-local ITEMS_MAX, TIMES_MAX = 100, 1000
+local ITEMS_MAX, TIMES_MAX = 100, 200
 
 local function bad_args()
   L.fail('ELATER_ARGS', 'give EPOCH NI {name revision next new_next zones missed ND day*ND ' ..

@@ -9,7 +9,8 @@
 -- late queue: [name, due_ms, epoch of a live worker that has room for it]. A queue is late if its
 -- first job that is no suspect has been due for GRACE_MS, it is not paused, and a worker that
 -- serves it has room. Workers report every ten seconds whether they have room, so GRACE_MS has to
--- be longer than that. At most 100 queues are checked, those with the earliest heads.
+-- be longer than that. At most 100 queues are checked, those with the earliest heads; fewer, but
+-- ten, where there are more than 100 workers: each queue is compared with each of them.
 -- broken queue: [name, due_ms, epoch, why]. It is due and not paused as a late one, no worker has
 -- room for it, and this worker said that it cannot run its jobs (L.defect_in); or all workers that
 -- serve it are quiet.
@@ -19,7 +20,7 @@
 -- Cost: O(workers + late queues), and running jobs up to 1000 where a worker runs fewer of a late
 -- queue at once than it has places.
 
-local LATE_QUEUES = 100
+local LATE_QUEUES, LATE_LEAST, LATE_PAIRS = 100, 10, 10000
 
 -- -> the due time of the first job of a queue that is no suspect, in any of its sets
 local function first_due(R, queue)
@@ -83,8 +84,9 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
   local now_ms = L.ms(L.now_us())
   local live, late, broken, out = L.worker_rows(R), {}, {}, {}
   local count = L.job_counter(R)
+  local most = math.max(math.min(LATE_QUEUES, math.floor(LATE_PAIRS / #live)), LATE_LEAST)
   local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms - grace),
-                         'LIMIT', 0, LATE_QUEUES)
+                         'LIMIT', 0, most)
   for _, queue in ipairs(due) do
     local first = first_due(R, queue)
     if first <= now_ms - grace and

@@ -4,11 +4,11 @@
 -- COUNTER: the beat counter of the victim that the caller saw stand still. The first call compares
 -- it and replaces it by `dead`: from then on beats and steps of the victim are refused. '?' for an
 -- epoch that holds jobs but is no worker.
--- Each call moves up to 128 jobs, and any worker may go on; when no job is left, the victim's entry
--- is removed. A moved job has a crash counted and its attempt spent; with CRASHES crashes it is
--- dead. DEAD_MAX: most dead jobs kept in a queue. A job that cannot be moved (a key of its queue
--- has a foreign type) stays and does not stop the others. Gates of moved jobs are handed on, and so
--- is the gate that the worker itself held or waited for.
+-- Each call moves up to 128 jobs, or about 1 MiB of what they have, and any worker may go on; when
+-- no job is left, the victim's entry is removed. A moved job has a crash counted and its attempt
+-- spent; with CRASHES crashes it is dead. DEAD_MAX: most dead jobs kept in a queue. A job that
+-- cannot be moved (a key of its queue has a foreign type) stays and does not stop the others. Gates
+-- of moved jobs are handed on, and so is the gate that the worker itself held or waited for.
 -- status: more | clear | alive (the counter moved: nothing was done) | dead or unknown (the
 -- caller).
 -- Cost: O(jobs moved * log n).
@@ -27,6 +27,7 @@ local function recover(R, id, victim, now_ms, crashes, dead_max)
     return
   end
   db('HDEL', R .. ':progress', id)
+  L.spend(#db('HGET', R .. ':jobs', id))
   tries.crashes = tries.crashes + 1
   db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
   local text = L.died(victim) .. ' (crash ' .. L.int(tries.crashes) .. ')'
@@ -83,7 +84,8 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   local ids = db('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
   local moved = 0
   for _, id in ipairs(ids) do
-    if moved < REAP_MAX and L.try(recover, R, id, victim, now_ms, crashes, dead_max) then
+    if moved < REAP_MAX and not L.is_spent() and
+       L.try(recover, R, id, victim, now_ms, crashes, dead_max) then
       moved = moved + 1
       freed[moved] = id
     end

@@ -24,7 +24,8 @@
 --
 -- status: ok | dead | unknown | link (an older link number: nothing was done).
 -- answer: ok | settled (not held by this epoch with this start number: changes nothing) | error
--- TEXT (could not be written: send it again) | refused TEXT (a child is refused: nothing was
+-- TEXT (could not be written: send it again) | later (the results before it have moved 1 MiB:
+-- nothing was changed, send it with the next step) | refused TEXT (a child is refused: nothing was
 -- changed, the attempt has failed). [number, answer]: the jobs of NG that are not ok, by
 -- their number among all of them.
 -- group: claims that begin alike, one flat list
@@ -42,8 +43,9 @@
 -- to the first waiters, and granted jobs are claimed before all others. A due job whose gate is
 -- shut is parked and costs nothing until the gate opens (gates/gate_waiters.lua). A wrong-typed
 -- key stops its queue, a corrupt record buries its job; neither stops the call. At most MAX jobs
--- and 1 MiB of records and raw payloads a call (the one that passes it included). allow-oom. Cost:
--- O(results + due queues + claims * log n).
+-- and 1 MiB of records and raw payloads a call (the one that passes it included), and as much for
+-- the results: records, outputs, payloads that are copied, and 1 KiB for each child. allow-oom.
+-- Cost: O(results + due queues + claims * log n).
 
 L.register('later_v2_step', {'allow-oom'}, function(R, args)
   local q, at = L.read_step(args)
