@@ -7,6 +7,7 @@
 
 #include "fixture.h"
 
+#include <ctype.h>
 #include <unistd.h>
 
 #include "../support/clock.h"
@@ -34,7 +35,7 @@ static void set_user(size_t role)
     test_role_set(rig.all, test_roles[role], rig.line[role]);
 }
 
-static bool has_right(size_t role, const char *command)
+static inline bool has_right(size_t role, const char *command)
 {
     char right[40];
     const char *at;
@@ -245,7 +246,7 @@ struct effect {
     char *used; /* INFO commandstats: the commands that it used */
 };
 
-static void effect_done(struct effect *e)
+static inline void effect_done(struct effect *e)
 {
     buf_done(&e->reply);
     buf_done(&e->rest);
@@ -270,7 +271,7 @@ static void build(void)
 
 /* Make a call in a fresh copy of the town, at the same instant each time. c: the caller; NULL: do
  * not make the call. The result is freed with effect_done. */
-static struct effect play(struct client *c, const char *line)
+static inline struct effect play(struct client *c, const char *line)
 {
     static const char *const copy[] = {"EVAL", COPY_ALL, "0", "1", "0"};
     struct effect e = {BUF_INIT, BUF_INIT, NULL};
@@ -297,7 +298,7 @@ static struct effect play(struct client *c, const char *line)
     return e;
 }
 
-static bool is_same(struct buf *a, struct buf *b)
+static inline bool is_same(struct buf *a, struct buf *b)
 {
     return strcmp(buf_str(a), buf_str(b)) == 0;
 }

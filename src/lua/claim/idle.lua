@@ -7,13 +7,13 @@ local MANY = 16
 -- all of it is read.
 function L.read_heads(R, names)
   local key = R .. ':heads'
-  local n = #names > MANY and redis.call('ZCARD', key)
+  local n = #names > MANY and L.ask(key, 'zset', 'ZCARD')
   if n == 0 then
     return {}
   elseif not n or 4 * n >= #names then
-    return redis.call('ZMSCORE', key, unpack(names))
+    return L.ask(key, 'zset', 'ZMSCORE', unpack(names))
   end
-  local rows, by, out = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}, {}
+  local rows, by, out = L.ask(key, 'zset', 'ZRANGE', 0, -1, 'WITHSCORES'), {}, {}
   for i = 1, #rows, 2 do
     by[rows[i]] = rows[i + 1]
   end

@@ -25,8 +25,13 @@ local function mark_unsaved(e)
   end
 end
 
--- Change a cell whose old value is known.
+-- Change a cell whose old value is known. Where the caller has learned it elsewhere (L.learn), the
+-- key itself may be unread: then its type is checked here, since a write that meets a foreign type
+-- fails the whole call, outside of any part. (A string is its own cell.)
 local function put(e, name, value)
+  if e.list == NONE and not e.is_read and not e.is_empty and e.kind ~= 'string' then
+    size_of(e)
+  end
   local cells = own_cells(e)
   local old = cells[name]
   if depth > 0 then

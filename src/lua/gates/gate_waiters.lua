@@ -59,6 +59,12 @@ function L.arm(book, what, at_ms)
   db('ZADD', book.R .. ':timers', 'LT', math.max(at_ms, book.now_ms), what)
 end
 
+-- A key of this gate has a foreign type: look at it again in a while. Nobody else would, once the
+-- key is right again.
+function L.look_later(book, id)
+  L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
+end
+
 -- A shut gate has a waiter: set a timer for when it opens by itself.
 function L.arm_gate(book, g)
   if L.free_permits(book, g) > 0 or g.is_armed then
@@ -493,7 +499,10 @@ local function serve_timer(book, what)
       L.arm(book, what, book.now_ms + RETRY_MS)
     end
   elseif kind == 'gate' and L.read_gate(id) then
-    L.assign(L.gate(book, id), 'is_armed', false)
+    -- A gate that the call has not met may have a key of a foreign type: L.hand_on meets it.
+    if book.gates[id] then
+      L.assign(book.gates[id], 'is_armed', false)
+    end
     L.touch(book, id)
   elseif kind == 'wait' then
     L.try(L.end_wait, book, id)
@@ -531,7 +540,7 @@ function L.hand_on(book, claims_next)
       if rounds >= OPEN_MAX then
         L.arm(book, 'gate:' .. id, book.now_ms)
       elseif not L.try(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
-        L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
+        L.look_later(book, id)
       end
       rounds = rounds + 1
     end

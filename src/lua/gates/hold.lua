@@ -60,12 +60,16 @@ end
 
 local function drop_at(book, id, holders)
   L.drop_all(book, L.gate(book, id), holders)
+  L.touch(book, id) -- also where its key was removed, and with it the permit
+  return true
 end
 
--- A gate with a key of a foreign type is left as it is.
+-- A gate with a key of a foreign type is left as it is, and looked at later.
 local function drop_all(book, drops, order)
   for _, id in ipairs(order) do
-    L.unless_foreign(drop_at, book, id, drops[id])
+    if not L.unless_foreign(drop_at, book, id, drops[id]) then
+      L.look_later(book, id)
+    end
   end
 end
 
