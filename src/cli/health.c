@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/schedules.h"
 #include "cli/show/figures.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
+#include "cli/show/pause.h"
 #include "cli/show/replies.h"
 
 static __attribute__((format(printf, 4, 0))) json_t *
@@ -67,7 +69,8 @@ int health_limits_read(struct health_limits *l, const struct cli *cli, struct er
 
     l->dead = -1;
     if (read_span(cli, "late", &l->late_ms, err) < 0 ||
-        read_span(cli, "parked", &l->parked_ms, err) < 0)
+        read_span(cli, "parked", &l->parked_ms, err) < 0 ||
+        read_span(cli, "paused", &l->paused_ms, err) < 0)
         return -1;
     if (dead != NULL && text_parse_int(dead, 0, INT64_MAX, &l->dead) < 0)
         return err_set(err, ERR_USAGE, "--dead '%.40s' is no number from 0 on", dead);
@@ -76,7 +79,7 @@ int health_limits_read(struct health_limits *l, const struct cli *cli, struct er
 
 bool health_limits_any(const struct health_limits *l)
 {
-    return l->late_ms >= 0 || l->parked_ms >= 0 || l->dead >= 0;
+    return l->late_ms >= 0 || l->parked_ms >= 0 || l->paused_ms >= 0 || l->dead >= 0;
 }
 
 static void judge_queue(const struct health_limits *l, struct health *h,
@@ -102,6 +105,69 @@ static void judge_queue(const struct health_limits *l, struct health *h,
             (long long)q->value[FIGURE_DEAD], (long long)l->dead, q->name);
 }
 
+struct judging {
+    const struct health_limits *limits;
+    struct health *h;
+};
+
+/* A pause that nobody ends looks like peace: no job is late, and nothing fails. kind: "queue" or
+ * "schedule". resume: what ends it. */
+static void judge_pause(const struct judging *j, const char *kind, const char *name,
+                        const char *resume, const struct reply *value, int64_t now_ms)
+{
+    char span[48], limit[24], ends[64] = "nobody has said until when", left[48];
+    struct pause p;
+
+    if (!pause_read(value, &p) || (p.until_ms != 0 && p.until_ms <= now_ms) ||
+        now_ms - p.since_ms <= j->limits->paused_ms)
+        return;
+    if (p.until_ms != 0)
+        (void)snprintf(ends, sizeof(ends), "it ends in %s", out_span(p.until_ms - now_ms, left));
+    json_put_text(health_add(j->h->causes, "cause", "paused",
+                             "%s %.128s has been paused for %s by %.64s%s%.100s; the limit is %s, "
+                             "and %s (%s %.128s)",
+                             kind, name, out_span(now_ms - p.since_ms, span), p.by,
+                             p.reason[0] != '\0' ? ": " : "", p.reason,
+                             text_duration(j->limits->paused_ms, limit), ends, resume, name),
+                  kind, name, strlen(name));
+}
+
+static void judge_paused_schedule(void *arg, const struct reply *row, int64_t now_ms)
+{
+    judge_pause(arg, "schedule", reply_str(reply_named(row, "schedule")), "later schedule resume",
+                reply_named(row, "paused"), now_ms);
+}
+
+/* The figures only say that it is paused. */
+static int judge_paused_queue(const struct judging *j, const char *queue, struct cli *cli,
+                              struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r;
+
+    cli_call_puts(&call, queue);
+    r = cli_fcall(cli, "later_stats", &call, err);
+    if (r == NULL)
+        return -1;
+    judge_pause(j, "queue", queue, "later resume",
+                reply_at(reply_at(r, STATS_QUEUES), QUEUE_PAUSED),
+                reply_int(reply_at(r, STATS_NOW)));
+    reply_free(r);
+    return 0;
+}
+
+static int judge_pauses(const struct judging *j, const struct figures *f, struct cli *cli,
+                        struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < f->n; i++) {
+        if (f->queues[i].value[FIGURE_PAUSED] != 0)
+            rc = judge_paused_queue(j, f->queues[i].name, cli, err);
+    }
+    return rc == 0 ? schedules_each(cli, judge_paused_schedule, (void *)(uintptr_t)j, err) : rc;
+}
+
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,
                         struct err *err)
 {
@@ -112,6 +178,8 @@ int health_limits_judge(const struct health_limits *l, struct health *h, struct 
         rc = figures_read(&f, cli, err);
     for (size_t i = 0; i < f.n; i++)
         judge_queue(l, h, &f.queues[i]);
+    if (rc == 0 && l->paused_ms >= 0)
+        rc = judge_pauses(&(struct judging){l, h}, &f, cli, err);
     figures_done(&f);
     return rc;
 }

@@ -26,15 +26,15 @@ void health_add_queue(json_t *list, const char *kind, const char *name, const ch
 /* Write which worker it is. w: as later_v1_workers and later_v1_health begin it. */
 void health_worker_name(const struct reply *w, char out[160]);
 
-/* From when on a queue counts as a cause: --late, --parked and --dead. */
+/* From when on a queue counts as a cause: --late, --parked, --paused and --dead. */
 struct health_limits {
-    int64_t late_ms, parked_ms, dead; /* negative: not given */
+    int64_t late_ms, parked_ms, paused_ms, dead; /* negative: not given */
 };
 
 /* Read them from the command line. 0, or -1 with code USAGE. */
 int health_limits_read(struct health_limits *l, const struct cli *cli, struct err *err);
 bool health_limits_any(const struct health_limits *l);
-/* Add a cause for each queue that is beyond them. Asks Redis only if one was given. 0 or -1. */
+/* Add a cause for each queue that is beyond them, and each schedule whose pause is. Asks Redis only if one was given. 0 or -1. */
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,
                         struct err *err);
 

@@ -93,6 +93,8 @@ void daemon_tell_max_at_once(const struct daemon *d, struct buf *out);
 int daemon_tidy(struct daemon *d, int64_t epoch);
 /* The last chance to report what was counted. */
 void daemon_tidy_last(struct daemon *d, int64_t epoch);
+/* The worker begins to claim nothing for a suspect, or ends that. As the scheduler's emptying. */
+void daemon_emptying(void *daemon, bool is_begun);
 /* Log how many lines were suppressed, once DAEMON_TROUBLE_MS are over. Call it now and then. */
 void daemon_tell_suppressed(struct daemon *d);
 

@@ -227,6 +227,7 @@ const struct sched_ops daemon_ops = {
     .random = op_random,
     .has_guard = op_has_guard,
     .is_fresh = op_is_fresh,
+    .emptying = daemon_emptying,
 };
 
 /* ---- events of the other parts */

@@ -81,6 +81,8 @@ struct sched_ops {
      * thread asks again later. */
     bool (*has_guard)(void *ctx);
     bool (*is_fresh)(void *ctx);
+    /* The worker begins to claim nothing, to become idle for a suspect; or that is over. */
+    void (*emptying)(void *ctx, bool is_begun);
 };
 
 struct sched_conf {

@@ -98,6 +98,7 @@ struct sched {
     struct mono gate_at;  /* when a gate wants a step; any worker may send it */
     struct mono again_at, host_at, solo_since;
     int64_t again_ms, host_ms;
+    bool is_emptying;       /* it claims nothing, to become idle for a suspect; that was told */
     bool quiet, quiet_told; /* claim no more: by a signal, by the answer to a beat */
 };
 

@@ -7,6 +7,18 @@
  */
 #include "sched/sched_priv.h"
 
+/* A worker that claims nothing looks like one that hangs: say when that begins, and when it ends.
+ */
+static void tell_emptying(struct sched *s, struct mono now)
+{
+    bool dries = sched_solo_dries(s, now);
+
+    if (dries == s->is_emptying)
+        return;
+    s->is_emptying = dries;
+    s->ops->emptying(s->ctx, dries);
+}
+
 void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *step, bool is_due)
 {
     queues_suspect(s->queues, step->rooms, step->nrooms, is_due);
@@ -14,6 +26,7 @@ void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *s
         s->solo_since = MONO_NEVER;
     else if (s->solo_since.us == INT64_MAX)
         s->solo_since = now;
+    tell_emptying(s, now);
 }
 
 /* A suspect that has waited too long makes the worker claim nothing for a while, so that it becomes

@@ -256,6 +256,37 @@ static void test_health_of_a_refused_reload(void **state)
     assert_true(test_until(has_no_warning, (void *)(uintptr_t) "reload-refused", LONG_MS));
 }
 
+/* A job under which two workers died waits for a worker that runs nothing, and one that runs a job
+ * claims nothing meanwhile: that has to be seen. */
+static void test_health_of_a_suspect(void **state)
+{
+    char *id, tries[] = "2 2 2 1767225600000";
+
+    (void)state;
+    test_handler(dir, "mail", "sleep 600");
+    start_a("concurrency: 2\n");
+    free(test_add(&redis, "mail", NULL, NULL, "x"));
+    assert_true(test_until_lines(a.log, "event=start", 1, LONG_MS));
+    id = test_add(&redis, "mail", "in", "1h", "x");
+    (void)setenv("URL", redis.url, 1);
+    (void)setenv("ID", id, 1);
+    reply_free(test_redis_call(&redis, "HSET", "later:{default}:tries", id, tries, NULL));
+    reply_free(test_redis_call(&redis, "ZREM", "later:{default}:q:mail:5", id, NULL));
+    reply_free(
+        test_redis_call(&redis, "ZADD", "later:{default}:solo:mail", "1767225600000", id, NULL));
+    reply_free(test_redis_call(&redis, "HSET", "later:{default}:prio", "mail", "s", NULL));
+    reply_free(test_redis_call(&redis, "PUBLISH", "later:{default}:wake", "mail", NULL));
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "suspect", LONG_MS));
+    test_says("$LATER --redis $URL health", 0, id);
+    assert_true(test_laterd_says(&a, "event=emptying state=begun job=", LONG_MS));
+    assert_true(test_laterd_says(&a, id, LONG_MS));
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "emptying", LONG_MS));
+    test_says("$LATER --redis $URL cancel $ID", 0, "");
+    assert_true(test_until(has_no_warning, (void *)(uintptr_t) "suspect", LONG_MS));
+    assert_true(test_laterd_says(&a, "event=emptying state=over", LONG_MS));
+    free(id);
+}
+
 /* ---- limits */
 
 static bool is_beyond(const char *option, const char *value, const char *cause)
@@ -279,6 +310,11 @@ static bool is_parked(void *value)
     return is_beyond("--parked", value, "parked");
 }
 
+static bool is_paused(void *value)
+{
+    return is_beyond("--paused", value, "paused");
+}
+
 /* A fleet that is only busy is well; whoever wants to know how late it is says from when on. */
 static void test_health_with_limits(void **state)
 {
@@ -292,12 +328,21 @@ static void test_health_with_limits(void **state)
     assert_false(is_late((void *)(uintptr_t) "1h30m"));
     reply_free(test_fcall(&redis, "later_pause", "slow", NULL));
     assert_false(is_late((void *)(uintptr_t) "1s"));
+    assert_true(test_until(is_paused, (void *)(uintptr_t) "0s", LONG_MS));
+    assert_false(is_paused((void *)(uintptr_t) "1h"));
     free(test_add(&redis, "bad", NULL, NULL, "x"));
     assert_true(test_laterd_says(&a, "outcome=dead", LONG_MS));
     assert_true(test_until(is_ok, NULL, LONG_MS));
     assert_true(is_beyond("--dead", "0", "dead-jobs"));
     assert_false(is_beyond("--dead", "1", "dead-jobs"));
     (void)setenv("URL", redis.url, 1);
+    reply_free(test_fcall(&redis, "later_pause", "slow", "by", "eve", "reason", "smtp", NULL));
+    reply_free(test_fcall(&redis, "later_schedule_set", "tick", "every", "1h", "queue", "slow", "x", NULL));
+    reply_free(test_fcall(&redis, "later_schedule_pause", "tick", "by", "bob", NULL));
+    assert_true(test_until(is_paused, (void *)(uintptr_t) "0s", LONG_MS));
+    test_says("$LATER --redis $URL health --paused 0s", 1, "queue slow has been paused for");
+    test_says("$LATER --redis $URL health --paused 0s", 1, "by eve: smtp");
+    test_says("$LATER --redis $URL health --paused 0s", 1, "schedule tick has been paused for");
     test_says("$LATER --redis $URL health --late soon", 64, "soon");
     test_says("$LATER --redis $URL health --dead -1", 64, "no number");
     test_says("$LATER --redis $URL health --live --dead 1", 64, "go without --live");
@@ -412,6 +457,7 @@ int main(void)
         TEST(test_health_of_handlers),
         TEST(test_health_of_modes),
         TEST(test_health_of_a_refused_reload),
+        TEST(test_health_of_a_suspect),
         TEST(test_health_with_limits),
         TEST(test_health_of_parked),
         TEST(test_strict_refuses),

@@ -138,6 +138,31 @@ static void test_suspect_may_wait(void **state)
     assert_string_equal(late(), "[]");
 }
 
+/* Of each queue the first suspect that is due: those whose worker died twice under them. */
+static void test_suspects(void **state)
+{
+    const char *w = worker(), *id = add("mail x"), *other = add("mail attempts 3 x");
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *victim = worker();
+
+        assert_string_equal(claim(victim, "mail", 1), id);
+        assert_starts(fcall("later_v1_reap %s %s 1 5 100", w, victim), "[clear 1]");
+    }
+    (void)redis("ZADD R:solo:mail %lld %s", (long long)now_ms() + 60000, id);
+    (void)fcall("later_v1_suspects");
+    assert_string_equal(at(1, -1), "nil");
+    (void)redis("ZADD R:solo:mail 1767225600000 %s", id);
+    (void)redis("ZADD R:solo:mail 1767225600001 %s", other);
+    (void)fcall("later_v1_suspects");
+    assert_string_equal(at(1, -1), text("[%s mail 1767225600000 2 2]", id));
+    (void)redis("DEL R:solo:mail");
+    (void)redis("SET R:solo:mail x");
+    (void)fcall("later_v1_suspects");
+    assert_string_equal(at(1, -1), "nil");
+}
+
 static void test_worker_row(void **state)
 {
     const char *w;
@@ -210,7 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FX_TEST(test_late_queue),       FX_TEST(test_broken_queue),
         FX_TEST(test_quiet_workers),    FX_TEST(test_full_worker_is_no_room),
-        FX_TEST(test_suspect_may_wait), FX_TEST(test_worker_row),
+        FX_TEST(test_suspect_may_wait), FX_TEST(test_suspects), FX_TEST(test_worker_row),
         FX_TEST(test_first_parked),     FX_TEST(test_rights)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

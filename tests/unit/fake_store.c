@@ -309,10 +309,20 @@ static uint32_t op_random(void *ctx)
     return (uint32_t)((uint64_t)((struct fake *)ctx)->now_us * 2654435761U >> 7);
 }
 
-static const struct sched_ops ops = {
-    op_reg,  op_beat,       op_reconcile, op_step,   op_look,      op_fetch,   op_clear, op_reap,
-    op_tidy, op_leave,      op_relink,    op_admit,  op_refuse,    op_start,   op_kill,  op_is_gone,
-    op_arm,  op_registered, op_gone,      op_random, op_has_guard, op_is_fresh};
+static void op_emptying(void *ctx, bool is_begun)
+{
+    struct fake *f = ctx;
+
+    assert_true(is_begun != f->is_emptying);
+    f->is_emptying = is_begun;
+    f->emptyings += is_begun;
+}
+
+static const struct sched_ops ops = {op_reg,       op_beat,     op_reconcile,  op_step,  op_look,
+                                     op_fetch,     op_clear,    op_reap,       op_tidy,  op_leave,
+                                     op_relink,    op_admit,    op_refuse,     op_start, op_kill,
+                                     op_is_gone,   op_arm,      op_registered, op_gone,  op_random,
+                                     op_has_guard, op_is_fresh, op_emptying};
 
 /* ---- the store carries a call out */
 

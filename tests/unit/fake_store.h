@@ -115,6 +115,8 @@ struct fake {
     unsigned takes_a_step; /* != 0: of the results of a step, the others are answered LEFT */
     unsigned taken;        /* of the step that is answered */
     bool quiet, rewound;
+    bool is_emptying; /* as it was told; and how often that began */
+    unsigned emptyings;
     enum store_reap reap;
     int64_t reap_moved;
     int64_t head;     /* != 0: told as the head of every queue */

@@ -37,6 +37,8 @@ static void test_suspects_run_alone(void **state)
 
     (void)state;
     assert_in_range(waited_ms, SCHED_SOLO_WAIT_MS, SCHED_SOLO_WAIT_MS + 4000);
+    assert_int_equal(f->emptyings, 1);
+    assert_false(f->is_emptying);
     fake_run(f, 650);
     assert_int_equal(f->starts, starts);
     fake_run(f, 5000);

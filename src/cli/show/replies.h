@@ -69,6 +69,9 @@ enum {
 /* and its late and broken queues. Only a broken one has WHY. */
 enum { LATE_QUEUE, LATE_DUE, LATE_WORKER, LATE_WHY };
 
+/* later_v1_suspects: the first element is the time, each other one a suspect. */
+enum { SUSPECT_ID, SUSPECT_QUEUE, SUSPECT_DUE, SUSPECT_CRASHES, SUSPECT_DUE_ONES };
+
 /* What later_v1_health is asked with: a due job that could run has started by then. Workers report
  * their room every 10 s. */
 #define HEALTH_LATE_MS "12000"

@@ -15,15 +15,17 @@
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/replies.h"
+#include "job/job.h"
 #include "redis/error_reply.h"
 #include "redis/preflight.h"
 
 #define STATUS_DEGRADED 1
 #define SCHEDULE_LATE_MS 60000
-#define SKEW_MS 1000    /* from here on, a worker's log and LATER_LATE_MS mislead */
-#define PROBE_MS 2000   /* for the answers of all daemons of this host */
-#define READY_MS 3000   /* for an answer of Redis, however long redis_timeout is */
-#define UNSENT_MANY 256 /* results; as many as two full steps */
+#define SKEW_MS 1000          /* from here on, a worker's log and LATER_LATE_MS mislead */
+#define SUSPECT_WAIT_MS 10000 /* from then on workers empty themselves for it */
+#define PROBE_MS 2000         /* for the answers of all daemons of this host */
+#define READY_MS 3000         /* for an answer of Redis, however long redis_timeout is */
+#define UNSENT_MANY 256       /* results; as many as two full steps */
 #define NAMES_MANY_PERCENT 90
 
 static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms)
@@ -108,8 +110,20 @@ static void judge_bad(struct health *h, const char *note, const char *what)
                    "queue %.*s: %.180s: what it adopts stays where it is", name, what, why);
 }
 
-/* "unserved-queue:mail" of later_stats. */
-static void judge_note(struct health *h, const char *note)
+/* "emptying:EPOCH HOST ID QUEUE", seen when it began. */
+static void judge_emptying(struct health *h, const char *what, int64_t ago_ms)
+{
+    char epoch[24], host[72], id[JOB_ID_LEN + 1], queue[JOB_QUEUE_MAX + 1], span[48];
+
+    if (sscanf(what, "%23s %71s %12s %64s", epoch, host, id, queue) == 4)
+        health_add_queue(h->warnings, "warning", "emptying", queue,
+                         "worker %s on %s claimed nothing for up to 30 s from %s ago on, so that "
+                         "suspect %s of queue %s could start alone",
+                         epoch, host, out_span(ago_ms, span), id, queue);
+}
+
+/* "unserved-queue:mail" of later_stats, and how long ago that was. */
+static void judge_note(struct health *h, const char *note, int64_t ago_ms)
 {
     const char *what = strchr(note, ':');
 
@@ -138,6 +152,8 @@ static void judge_note(struct health *h, const char *note)
             what + 1);
     } else if (strncmp(note, "bad-", 4) == 0) {
         judge_bad(h, note, what + 1);
+    } else if (strncmp(note, "emptying:", 9) == 0) {
+        judge_emptying(h, what + 1, ago_ms);
     } else if (strncmp(note, "zone-differs:", 13) == 0) {
         health_add(h->warnings, "warning", "zone-differs",
                    "a worker has the time zones of %.20s, others have newer ones: update tzdata "
@@ -194,7 +210,7 @@ static void judge(struct health *h, const struct reply *r)
     for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_BROKEN)); i++)
         judge_broken(h, reply_at(reply_at(r, HEALTH_BROKEN), i), now_ms);
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
-        judge_note(h, reply_str(reply_at(notes, i)));
+        judge_note(h, reply_str(reply_at(notes, i)), now_ms - reply_int(reply_at(notes, i + 1)));
     for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_UNSEALED)); i++)
         judge_unsealed(h, reply_at(reply_at(r, HEALTH_UNSEALED), i), now_ms);
     judge_names(h, reply_int(reply_at(r, HEALTH_NAMES)), reply_int(reply_at(r, HEALTH_NAMES_MAX)));
@@ -228,6 +244,33 @@ static void judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
                              "schedule %.128s was due %s ago, and no worker has added its job",
                              name, out_span(now_ms - reply_int(next), span)),
                   "schedule", name, strlen(name));
+}
+
+/* It waits for a worker that runs nothing, and the workers of its queue empty themselves for it. An
+ * older library cannot tell. */
+static void judge_suspects(struct health *h, struct cli *cli)
+{
+    struct cli_call nothing = {.n = 0};
+    struct err ignored = ERR_INIT;
+    struct reply *r = cli_fcall(cli, "later_v1_suspects", &nothing, &ignored);
+    char span[48];
+
+    for (size_t i = 1; i < reply_count(r); i++) {
+        const struct reply *row = reply_at(r, i);
+        const char *id = reply_str(reply_at(row, SUSPECT_ID));
+        const char *queue = reply_str(reply_at(row, SUSPECT_QUEUE));
+        int64_t waits_ms = reply_int(reply_at(r, 0)) - reply_int(reply_at(row, SUSPECT_DUE));
+
+        if (waits_ms >= SUSPECT_WAIT_MS)
+            health_add_queue(
+                h->warnings, "warning", "suspect", queue,
+                "job %.12s of queue %.64s, under which a worker died %lld times, has waited for %s "
+                "to run where nothing else runs: the workers of its queue claim nothing for 30 s "
+                "of every five minutes until it starts (later explain %.12s, later cancel %.12s)",
+                id, queue, (long long)reply_int(reply_at(row, SUSPECT_CRASHES)),
+                out_span(waits_ms, span), id, id);
+    }
+    reply_free(r);
 }
 
 /* If this user may not ask, say nothing: the rights of the daemon's user are what matters. */
@@ -305,6 +348,7 @@ static int judge_namespace(struct cli *cli, const struct health_limits *limits, 
     reply_free(r);
     health_workers_judge(&h, cli);
     (void)schedules_each(cli, judge_schedule, &h, &ignored); /* an older library has none */
+    judge_suspects(&h, cli);
     find_refusal(&h, cli);
     judge_server(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;
@@ -447,9 +491,9 @@ static int run_health(struct cli *cli, struct err *err)
     if (!must_be_ready && cli_value(cli, "live") == NULL)
         return judge_namespace(cli, &limits, err);
     if (health_limits_any(&limits))
-        return err_set(
-            err, ERR_USAGE,
-            "--late, --parked and --dead are about queues: they go without --live and --ready");
+        return err_set(err, ERR_USAGE,
+                       "--late, --parked, --paused and --dead are about queues: they go without "
+                       "--live and --ready");
     return run_probe(cli, must_be_ready, err);
 }
 
@@ -459,6 +503,7 @@ static const struct cli_option health_options[] = {
     {"late", "D",
      "degraded if the first due job of a queue waits longer (paused ones do not count)"},
     {"parked", "D", "degraded if the first parked job of a queue waits longer at its gates"},
+    {"paused", "D", "degraded if a queue or a schedule has been paused for longer"},
     {"dead", "N", "degraded if a queue has more than N dead jobs"},
     {NULL, NULL, NULL},
 };
@@ -477,7 +522,7 @@ const struct cli_verb cmd_health = {
     "\n"
     "A monitor without Prometheus says from when on a queue is too late:\n"
     "\n"
-    "  later health --late 5m --parked 1h --dead 10\n"
+    "  later health --late 5m --parked 1h --paused 1h --dead 10\n"
     "\n"
     "With --json one object: status (ok, degraded, down), workers, causes, warnings.\n"
     "--live and --ready are for a container's probes and ask the daemons of this host,\n"

@@ -201,6 +201,7 @@ local READERS = {'later_show $door1', 'later_show $granted', 'later_show $hold',
                        "later_v1_list gate parked '' 10", 'later_v1_look', 'later_v1_look gate mail',
                        'later_v2_look 2000 gate mail', 'later_v1_rights',
                        'later_v1_health 2000', 'later_stats', 'later_stats gate', 'later_v1_workers',
+                       'later_v1_suspects',
                        "later_v1_export gate parked 1 '' '' 100"}
 for i = 1, #READERS do
   nth.words('gates', READERS[i])

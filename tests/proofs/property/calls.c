@@ -602,6 +602,7 @@ static const struct {
               {2, 2, 0, make_leave},
               {1, 0, 0, make_quiet},
               {1, 0, 0, make_workers},
+              {2, 0, 0, make_suspects},
               {3, 1, 0, make_note},
               {6, 4, 2, make_tidy},
               {28, 45, 60, make_step},

@@ -188,6 +188,12 @@ void make_workers(struct maker *k)
     model_workers(k->m, k->want);
 }
 
+void make_suspects(struct maker *k)
+{
+    begin(k, "later_v1_suspects");
+    model_suspects(k->m, k->want);
+}
+
 void make_note(struct maker *k)
 {
     static const char *const names[] = {"later:due:x", "later:{p}:nonsense", "a b"};

@@ -52,6 +52,7 @@ void make_reap(struct maker *k);
 void make_leave(struct maker *k);
 void make_quiet(struct maker *k);
 void make_workers(struct maker *k);
+void make_suspects(struct maker *k);
 void make_note(struct maker *k);
 void make_tidy(struct maker *k);
 

@@ -420,6 +420,7 @@ void model_leave(struct model *m, int64_t epoch, struct buf *out);
 /* epoch: 0 for all. */
 void model_quiet(struct model *m, int64_t epoch, bool on, struct buf *out);
 void model_workers(struct model *m, struct buf *out);
+void model_suspects(struct model *m, struct buf *out);
 void model_note(struct model *m, const char *kind, const char *name, struct buf *out);
 /* q: the queue named by the kind raw-queue. */
 void model_note_raw(struct model *m, int q, struct buf *out);

@@ -349,6 +349,47 @@ void model_quiet(struct model *m, int64_t epoch, bool on, struct buf *out)
     out_int(out, told);
 }
 
+/* Of each queue the first suspect that is due; the longest due one first. */
+void model_suspects(struct model *m, struct buf *out)
+{
+    struct model_job *row[MODEL_JOBS];
+    const struct model_job *first[MODEL_QUEUES];
+    int64_t now = MODEL_MS(m), due[MODEL_QUEUES];
+    int n = 0;
+
+    for (int q = 0; q < MODEL_QUEUES; q++) {
+        size_t there = model_jobs(m, q, JOB_WAITING, 10, row), k = 0;
+        int at = n;
+
+        if (there == 0 || row[0]->score > now)
+            continue;
+        while (k < there && row[k]->score <= now)
+            k++;
+        for (; at > 0 && (first[at - 1]->score > row[0]->score ||
+                          (first[at - 1]->score == row[0]->score &&
+                           strcmp(m->queue[first[at - 1]->queue].name, m->queue[q].name) > 0));
+             at--) {
+            first[at] = first[at - 1];
+            due[at] = due[at - 1];
+        }
+        first[at] = row[0];
+        due[at] = (int64_t)k;
+        n++;
+    }
+    buf_puts(out, "[ ");
+    out_int(out, now);
+    for (int i = 0; i < n; i++) {
+        buf_puts(out, "[ ");
+        out_text(out, first[i]->id);
+        out_text(out, m->queue[first[i]->queue].name);
+        out_int(out, first[i]->score);
+        out_int(out, first[i]->crashes);
+        out_int(out, due[i]);
+        buf_puts(out, "] ");
+    }
+    buf_puts(out, "] ");
+}
+
 void model_workers(struct model *m, struct buf *out)
 {
     buf_puts(out, "[ ");

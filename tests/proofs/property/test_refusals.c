@@ -227,6 +227,7 @@ static const char *const CALLS[] = {
     "later_v1_await $B",
     "later_v1_await $D",
     "later_v1_workers",
+    "later_v1_suspects",
     "later_v1_quiet $W1 on",
     "later_v1_quiet * off",
     "later_v1_beat $W1",
@@ -904,11 +905,12 @@ static bool is_add(const char *call)
 static bool only_reads(const char *call)
 {
     static const char *const readers[] = {
-        "later_show",       "later_explain",     "later_v1_gates",   "later_result",
-        "later_stats",      "later_version",     "later_v1_list",    "later_v1_workers",
-        "later_limits",     "later_fence_check", "later_v1_health",  "later_v1_rights",
-        "later_v1_audit",   "later_v1_look",     "later_v2_look",    "later_v1_known",
-        "later_batch_show", "later_batch_jobs",  "later_v1_batches", "later_seen_list"};
+        "later_show",        "later_explain",    "later_v1_gates",    "later_result",
+        "later_stats",       "later_version",    "later_v1_list",     "later_v1_workers",
+        "later_v1_suspects", "later_limits",     "later_fence_check", "later_v1_health",
+        "later_v1_rights",   "later_v1_audit",   "later_v1_look",     "later_v2_look",
+        "later_v1_known",    "later_batch_show", "later_batch_jobs",  "later_v1_batches",
+        "later_seen_list"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
