@@ -481,6 +481,7 @@ static void tear_down(struct daemon *d)
     link_free(d->link);
     remains_free(d->remains);
     store_redis_free(d->store);
+    unserved_done(&d->unserved);
     served_queues_free(d->served);
     handler_defects_done(&d->defects);
     launches_free(d->launches);

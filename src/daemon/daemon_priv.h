@@ -15,6 +15,7 @@
 #include "daemon/schedules.h"
 #include "daemon/signals.h"
 #include "daemon/stray_keys.h"
+#include "daemon/unserved.h"
 #include "redis/link.h"
 #include "run/guard/guard.h"
 #include "sched/sched.h"
@@ -55,6 +56,7 @@ struct daemon {
     struct sched *sched;
     size_t tidy_from;    /* index of the first served queue that the next tidy names */
     struct mono tell_at; /* from then on a tidy also reports how this worker is */
+    struct unserved unserved;
     bool tidy_tells;     /* the tidy under way does so: log what it finds */
     struct runner *runner;
     struct signals *signals;

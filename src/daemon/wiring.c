@@ -316,14 +316,21 @@ static void on_reaped(void *arg, enum store_reap status, int64_t moved)
     sched_on_reaped(((struct daemon *)arg)->sched, mono_now(), status, moved);
 }
 
+static void tell_unserved(void *arg, const char *queue)
+{
+    (void)arg;
+    log_warn("event=unserved-queue queue=%s reason=\"it has due jobs and no worker serves it: a "
+             "handler is missing, or its name is misspelt\"",
+             queue);
+}
+
 static void on_tidied(void *arg, const char *const *unserved, size_t n)
 {
-    for (size_t i = 0; ((struct daemon *)arg)->tidy_tells && i < n; i++)
-        log_warn(
-            "event=unserved-queue queue=%s reason=\"it has due jobs and no worker serves it: a "
-            "handler is missing, or its name is misspelt\"",
-            unserved[i]);
-    sched_on_tidied(((struct daemon *)arg)->sched, mono_now());
+    struct daemon *d = arg;
+
+    if (d->tidy_tells)
+        unserved_take(&d->unserved, unserved, n, mono_now(), tell_unserved, NULL);
+    sched_on_tidied(d->sched, mono_now());
 }
 
 static void on_left(void *arg, bool is_clean)
