@@ -854,6 +854,69 @@ static void test_ls(void **state)
     assert_int_equal(out.len, 0);
 }
 
+/* A queue whose jobs are all elsewhere is not shown as an empty one. */
+static void test_ls_elsewhere(void **state)
+{
+    char id[13], start[24];
+
+    (void)state;
+    add(id, "park", "x", "--lock", "door");
+    claim("park", start);
+    for (int i = 0; i < 2; i++)
+        add(id, "park", "x", "--lock", "door");
+    reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "1", "8",
+                               "0", "1", "park", "8", "1048576", NULL));
+    assert_int_equal(run("ls", "park", NULL), 0);
+    assert_says(&err, "later: queue park has no job in state due; it has 2 parked (--state "
+                      "parked), 1 running (--state running)\n");
+    assert_int_equal(run("ls", "park", "--json", NULL), 0);
+    assert_int_equal(err.len, 0);
+    assert_int_equal(run("ls", "park", "--state", "parked", NULL), 0);
+    assert_int_equal(err.len, 0);
+}
+
+/* What runs, where, and since when: of one queue, or of all. */
+static void test_ls_running(void **state)
+{
+    char id[13], other[13], start[24], runs[64], key[80];
+    json_t *line;
+
+    (void)state;
+    add(other, "work", "x", "--key", "k\xff");
+    claim("work", start);
+    add(id, "mail", "x", NULL, NULL);
+    claim("mail", start);
+    (void)snprintf(runs, sizeof(runs), "%s 1767225600000,", id);
+    (void)snprintf(key, sizeof(key), ROOT ":worker:%s", epoch);
+    reply_free(test_redis_call(&redis, "HSET", key, "runs", runs, NULL));
+    assert_int_equal(run("ls", "--running", NULL), 0);
+    assert_int_equal(lines_of(&out), 3);
+    assert_no_controls(&out);
+    assert_says(&out, "HOST");
+    assert_says(&out, "box\\x1b[2J");
+    assert_says(&out, "mail");
+    assert_says(&out, "ago");
+    assert_says(&out, other);
+    assert_int_equal(run("--json", "ls", "mail", "--running", NULL), 0);
+    line = out_json();
+    assert_string_equal(field(line, "queue"), "mail");
+    assert_string_equal(field(line, "host"), "box\033[2J");
+    assert_int_equal(json_integer_value(json_object_get(line, "since_ms")), 1767225600000);
+    json_decref(line);
+    assert_int_equal(run("--json", "ls", "work", "--state", "running", NULL), 0);
+    line = out_json();
+    assert_string_equal(field(line, "key_base64"), "a/8=");
+    assert_null(json_object_get(line, "since_ms"));
+    json_decref(line);
+    assert_int_equal(run("--json", "show", other, NULL), 0);
+    line = out_json();
+    assert_string_equal(field(line, "key_base64"), "a/8=");
+    json_decref(line);
+    assert_int_equal(run("ls", NULL), 64);
+    assert_says(&err, "later ls --running");
+    assert_int_equal(run("ls", "mail", "--running", "--state", "dead", NULL), 64);
+}
+
 /* Run the command on a terminal of 60 columns. The output is put in text. -> its length */
 static size_t on_terminal(char *const *argv, char *const *env, char *text, size_t cap)
 {
@@ -1109,6 +1172,8 @@ int main(void)
         TEST(test_retry),
         TEST(test_wait),
         TEST(test_ls),
+        TEST(test_ls_elsewhere),
+        TEST(test_ls_running),
         TEST(test_on_a_terminal),
         TEST(test_pause_and_quiet),
         TEST(test_setup),

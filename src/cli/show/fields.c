@@ -59,7 +59,7 @@ void fields_to_json(const struct field *fields, size_t n, const struct reply *r,
         if (value == NULL)
             continue;
         if (fields[i].kind == FIELD_TEXT || fields[i].kind == FIELD_STATE)
-            json_put_text(object, fields[i].name, reply_str(value), reply_len(value));
+            json_put_bytes(object, fields[i].name, reply_str(value), reply_len(value));
         else
             json_put_int(object, fields[i].name, reply_int(value));
     }

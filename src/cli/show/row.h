@@ -20,7 +20,10 @@ enum row_field {
     ROW_BYTES,
     ROW_PREVIEW,
     ROW_GATE,
-    ROW_KEY
+    ROW_KEY,
+    ROW_QUEUE, /* this and the next two: only of running jobs */
+    ROW_HOST,
+    ROW_SINCE /* in ms; empty: it runs for less than some five seconds, or that is not known */
 };
 
 /* The outcome in ROW_LAST. 0, or -1 if there is none. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/args/job_state.h"
 #include "cli/args/queue_name.h"
@@ -12,11 +13,12 @@
 #include "cli/show/listing.h"
 #include "cli/show/out.h"
 #include "cli/show/outcome.h"
+#include "cli/show/replies.h"
 #include "cli/show/row.h"
 #include "cli/show/table.h"
 
 #define LIMIT_ON_TTY 100
-#define COLUMNS 8
+#define COLUMNS 11 /* most */
 
 static const struct state_row {
     const char *score; /* the name of the score in JSON */
@@ -33,7 +35,10 @@ static const struct state_row {
                             {"LAST FAILURE", false, true}}},
     [JOB_STATE_RUNNING] = {"worker",
                            {{"ID", false, false},
+                            {"QUEUE", false, true},
                             {"WORKER", false, false},
+                            {"HOST", false, true},
+                            {"SINCE", false, false},
                             {"PRI", true, false},
                             {"KEY", false, true},
                             {"TRIES", true, false},
@@ -71,7 +76,8 @@ static const struct state_row {
 
 struct ls {
     struct cli *cli;
-    const char *name; /* of the state */
+    const char *queue; /* "*": all of them; only of running jobs */
+    const char *name;  /* of the state */
     const struct state_row *state;
     struct row_filter filter;
     const char *by;        /* reason or key; NULL: list the jobs */
@@ -123,6 +129,7 @@ static void put_json(const struct ls *ls, const struct reply *row)
 {
     const struct reply *id = reply_at(row, ROW_ID), *preview = reply_at(row, ROW_PREVIEW);
     int64_t bytes = reply_int(reply_at(row, ROW_BYTES));
+    const char *queue = ls->queue[0] == '*' ? reply_str(reply_at(row, ROW_QUEUE)) : ls->queue;
     json_t *line = json_object();
     long long tries[3];
 
@@ -131,16 +138,21 @@ static void put_json(const struct ls *ls, const struct reply *row)
         json_put_text(line, "id", reply_str(id), reply_len(id));
     else
         (void)json_object_set_new(line, "raw", json_true());
-    json_put_text(line, "queue", ls->cli->argv[0], strlen(ls->cli->argv[0]));
+    json_put_text(line, "queue", queue, strlen(queue));
     json_put_text(line, "state", ls->name, strlen(ls->name));
     json_put_int(line, ls->state->score, reply_int(reply_at(row, ROW_SCORE)));
     json_put_int(line, "priority", reply_int(reply_at(row, ROW_PRIORITY)));
     json_put_int(line, "starts", tries[0]);
     json_put_int(line, "attempts", tries[1]);
     json_put_int(line, "crashes", tries[2]);
+    if (reply_len(reply_at(row, ROW_HOST)) > 0)
+        json_put_text(line, "host", reply_str(reply_at(row, ROW_HOST)),
+                      reply_len(reply_at(row, ROW_HOST)));
+    if (reply_int(reply_at(row, ROW_SINCE)) > 0)
+        json_put_int(line, "since_ms", reply_int(reply_at(row, ROW_SINCE)));
     if (reply_len(reply_at(row, ROW_KEY)) > 0)
-        json_put_text(line, "key", reply_str(reply_at(row, ROW_KEY)),
-                      reply_len(reply_at(row, ROW_KEY)));
+        json_put_bytes(line, "key", reply_str(reply_at(row, ROW_KEY)),
+                       reply_len(reply_at(row, ROW_KEY)));
     if (reply_len(reply_at(row, ROW_GATE)) > 0)
         json_put_text(line, "gate", reply_str(reply_at(row, ROW_GATE)),
                       reply_len(reply_at(row, ROW_GATE)));
@@ -178,6 +190,19 @@ static void put_preview(struct ls *ls, const struct reply *preview, int64_t byte
     table_add(&ls->table, buf_str(&text), text.len);
 }
 
+/* The queue of a running job, its worker, the host, and since when it runs. */
+static void put_where(struct ls *ls, const struct reply *row)
+{
+    static const enum row_field fields[] = {ROW_QUEUE, ROW_SCORE, ROW_HOST};
+    int64_t since_ms = reply_int(reply_at(row, ROW_SINCE));
+    char when[48];
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        table_add(&ls->table, reply_str(reply_at(row, fields[i])),
+                  reply_len(reply_at(row, fields[i])));
+    table_printf(&ls->table, "%s", since_ms > 0 ? out_when(since_ms, ls->now_ms, when) : "-");
+}
+
 static void put_row(struct ls *ls, const struct reply *row)
 {
     const struct reply *id = reply_at(row, ROW_ID), *preview = reply_at(row, ROW_PREVIEW);
@@ -191,7 +216,7 @@ static void put_row(struct ls *ls, const struct reply *row)
     else
         table_printf(&ls->table, "(raw)");
     if (ls->state == &states[JOB_STATE_RUNNING])
-        table_add(&ls->table, reply_str(score), reply_len(score));
+        put_where(ls, row);
     else if (ls->state == &states[JOB_STATE_PARKED]) /* a ticket is about a time in us */
         table_printf(&ls->table, "%s", out_when(reply_int(score) / 1000, ls->now_ms, when));
     else
@@ -246,7 +271,7 @@ static int show_pages(struct ls *ls, int64_t *limit, struct err *err)
 {
     struct listing list;
 
-    listing_init(&list, ls->cli->argv[0], ls->name);
+    listing_init(&list, ls->queue, ls->name);
     while (!list.is_over && *limit > 0 && !out_has_failed()) {
         struct reply *r =
             listing_next(&list, ls->cli, *limit < LISTING_PAGE ? *limit : LISTING_PAGE, err);
@@ -277,10 +302,59 @@ static int show_groups(struct ls *ls, int64_t *limit, struct err *err)
     return result;
 }
 
+/* How many jobs of the queue are in this state. stats: later_stats of it. */
+static int64_t in_state(const struct reply *stats, int state)
+{
+    const struct reply *row = reply_at(stats, STATS_QUEUES),
+                       *beside = reply_at(stats, STATS_STATES);
+    int64_t parked = reply_int(reply_at(beside, 1));
+
+    switch (state) {
+    case JOB_STATE_WAITING:
+        return reply_int(reply_at(row, QUEUE_WAITING)) + reply_int(reply_at(row, QUEUE_RAW)) -
+               parked;
+    case JOB_STATE_RUNNING:
+        return reply_int(reply_at(beside, 0));
+    case JOB_STATE_PARKED:
+        return parked;
+    case JOB_STATE_DEAD:
+        return reply_int(reply_at(row, QUEUE_DEAD));
+    default:
+        return reply_int(reply_at(row, QUEUE_KEPT));
+    }
+}
+
+/* Nothing was shown: say where the queue's jobs are, since a bare header looks like an empty queue.
+ */
+static void tell_elsewhere(const struct ls *ls)
+{
+    struct cli_call call = {.n = 0};
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    struct reply *r;
+
+    if (ls->cli->json || ls->queue[0] == '*' || ls->filter.key != NULL || ls->filter.reason != NULL)
+        return;
+    cli_call_puts(&call, ls->queue);
+    r = cli_ask_aside(ls->cli, "later_stats", &call);
+    for (int s = 0; s < JOB_STATE_MAX; s++) {
+        const char *name = job_state_name((enum job_state)s);
+
+        if (in_state(r, s) > 0 && strcmp(name, ls->name) != 0)
+            buf_printf(&text, "%s %lld %s (--state %s)", text.len > 0 ? "," : "",
+                       (long long)in_state(r, s), s == JOB_STATE_DONE ? "kept" : name, name);
+    }
+    reply_free(r);
+    if (text.len > 0)
+        (void)fprintf(stderr, "later: queue %s has no job in state %s; it has%s\n", ls->queue,
+                      ls->name, buf_str(&text));
+}
+
 /* A table for each state; of several states each has its name above it. */
 static int show_state(struct ls *ls, enum job_state which, bool is_one_of_several, int64_t *limit,
                       struct err *err)
 {
+    int64_t before;
+    size_t n;
     int result;
 
     ls->name = job_state_name(which);
@@ -289,9 +363,14 @@ static int show_state(struct ls *ls, enum job_state which, bool is_one_of_severa
         out_printf("%s%s:%s\n", out_style(OUT_BOLD), ls->name, out_style(OUT_PLAIN));
     if (ls->by != NULL)
         return show_groups(ls, limit, err);
-    table_init(&ls->table, ls->state->columns, COLUMNS);
+    for (n = 0; n < COLUMNS && ls->state->columns[n].title != NULL;)
+        n++;
+    before = *limit;
+    table_init(&ls->table, ls->state->columns, n);
     result = show_pages(ls, limit, err);
     table_done(&ls->table);
+    if (result == 0 && *limit == before && !is_one_of_several)
+        tell_elsewhere(ls);
     return result;
 }
 
@@ -300,19 +379,27 @@ static int run(struct cli *cli, struct err *err)
     const char *given = cli_value(cli, "state"), *limit = cli_value(cli, "limit");
     const char *by = cli_value(cli, "by");
     int64_t max = out_is_tty() && by == NULL ? LIMIT_ON_TTY : INT64_MAX;
-    struct ls ls = {.cli = cli, .by = by};
+    bool is_everywhere = cli->argc == 0, is_running = cli_value(cli, "running") != NULL;
+    struct ls ls = {.cli = cli, .queue = is_everywhere ? "*" : cli->argv[0], .by = by};
     bool is_wanted[JOB_STATE_MAX];
     int n = 0, result = 0;
 
+    if (is_running && given != NULL)
+        return err_set(err, ERR_USAGE, "--running is --state running: give one of them");
+    if (is_everywhere && !is_running)
+        return err_set(err, ERR_USAGE,
+                       "give a queue; later ls --running lists the running jobs of all queues");
     if (row_filter_read(cli, &ls.filter, err) < 0)
         return -1;
+    if (is_running)
+        given = "running";
     if (given == NULL)
         given =
             (by != NULL && strcmp(by, "reason") == 0) || ls.filter.reason != NULL ? "dead" : "due";
     job_states_of(given, is_wanted);
     if (limit != NULL && text_parse_int(limit, 1, INT64_MAX, &max) < 0)
         return err_set(err, ERR_USAGE, "--limit is not a number from 1 on");
-    if (queue_name_check(cli, cli->argv[0], err) < 0)
+    if (!is_everywhere && queue_name_check(cli, ls.queue, err) < 0)
         return -1;
     if (!cli->json)
         ls.now_ms = cli_now_ms(cli);
@@ -327,6 +414,7 @@ static int run(struct cli *cli, struct err *err)
 
 static const struct cli_option options[] = {
     {"state", JOB_STATES_ARG, "which jobs (default: due; with reasons: dead)"},
+    {"running", NULL, "the running ones; without QUEUE those of all queues"},
     {"key", "KEY", "only jobs with this key"},
     {"reason", "TEXT", "only jobs that last failed with this reason; * and ? as in a shell"},
     {"by", "reason|key", "count them: by the reason of their last failure, or by key"},
@@ -336,19 +424,21 @@ static const struct cli_option options[] = {
 
 const struct cli_verb cmd_ls = {
     "ls",
-    "QUEUE",
+    "[QUEUE]",
     "list a queue's jobs",
     "List the jobs of QUEUE, state by state: first what runs first, the dead and the kept\n"
     "by time. Parked jobs wait for a gate: a lock, a semaphore or a rate. \"(raw)\" are\n"
     "members written by ZADD, which get an id when they start. Of a payload the first 64\n"
     "bytes are shown, with \"...\" where there are more: `later show ID` and `later export`\n"
     "have all of it. With --json one object a line. Jobs that move meanwhile may be missed\n"
-    "or come twice.\n"
+    "or come twice. Of a running job HOST is where, and SINCE from when it runs (after five\n"
+    "seconds; \"-\" until then).\n"
     "\n"
     "  later ls mail --by reason              # what do they die of?\n"
     "  later ls mail --reason 'no route to *'\n"
-    "  later ls mail --state all --key user:42",
-    1,
+    "  later ls mail --state all --key user:42\n"
+    "  later ls --running                     # of all queues",
+    0,
     1,
     false,
     options,

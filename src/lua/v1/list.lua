@@ -6,7 +6,9 @@
 -- row: [id or '' for a raw member, score, priority, tries, first line of the outcome (of a running
 -- job: its progress), payload bytes, first 64 bytes of the payload, gate, key]. The last two are ''
 -- where there is none. gate: where a parked job waits; '' when it is granted. Its score is its
--- ticket.
+-- ticket. A running job has three values more: its queue, the host of its worker and since when it
+-- runs, in ms ('' where that is not known; its worker tells it after five seconds). For running jobs
+-- of all queues give QUEUE *.
 -- no-writes. Cost: O(log n + COUNT); for running O(all running jobs / pages).
 
 local RAW_BYTES = 1048576
@@ -71,7 +73,10 @@ local function running_page(R, queue, offset, count)
   local reply = {#ids == 2 * count and '1:' .. L.int(offset + count) or ''}
   for i = 1, #ids, 2 do
     local one, job = job_row(R, ids[i], ids[i + 1], ':progress')
-    if job and job.queue == queue then
+    if job and (queue == '*' or job.queue == queue) then
+      one[10] = job.queue
+      one[11] = redis.call('HGET', R .. ':worker:' .. ids[i + 1], 'host') or ''
+      one[12] = L.running_since(R, ids[i + 1], ids[i]) or ''
       reply[#reply + 1] = one
     end
   end
@@ -97,7 +102,8 @@ local function parked_page(R, queue, offset, count)
 end
 
 L.register('later_v1_list', {'no-writes'}, function(R, args)
-  local queue, state = L.check_queue(args[1]), args[2]
+  local state = args[2]
+  local queue = state == 'running' and args[1] == '*' and '*' or L.check_queue(args[1])
   local count = L.whole(args[4])
   local name, offset = string.match(args[3] or '', '^(%S+):(%d+)$')
   offset = L.whole(offset or '0')

@@ -300,7 +300,12 @@ static void make_list(struct maker *k)
         (void)snprintf(cursor, sizeof(cursor), "%d:%lld", segment, (long long)offset);
     }
     begin(k, "later_v1_list");
-    q = queue_arg(k);
+    if (strcmp(state, "running") == 0 && percent(k, 40)) {
+        q = -1;
+        arg(k, "*");
+    } else {
+        q = queue_arg(k);
+    }
     arg(k, state);
     arg(k, cursor);
     number(k, count);
@@ -579,71 +584,29 @@ static void move_time(struct maker *k)
 static const struct {
     int weight, gated, crowded; /* in a sequence of this kind */
     void (*make)(struct maker *k);
-} MAKERS[] = {{14, 22, 20, make_add},
-              {5, 2, 6, make_add_many},
-              {6, 2, 0, make_raw},
-              {6, 5, 3, make_cancel},
-              {4, 3, 0, make_run_now},
-              {5, 3, 1, make_reschedule},
-              {5, 4, 1, make_retry},
-              {3, 3, 1, make_show},
-              {3, 2, 0, make_result},
-              {4, 2, 0, make_await},
-              {2, 2, 1, make_pause},
-              {3, 3, 3, make_resume},
-              {2, 1, 0, make_stats},
-              {2, 1, 1, make_forget},
-              {1, 0, 0, make_known},
-              {5, 3, 1, make_list},
-              {6, 4, 1, make_register},
-              {4, 1, 0, make_beat},
-              {4, 3, 1, make_reconcile},
-              {7, 5, 2, make_reap},
-              {2, 2, 0, make_leave},
-              {1, 0, 0, make_quiet},
-              {1, 0, 0, make_workers},
-              {2, 0, 0, make_suspects},
-              {3, 1, 0, make_note},
-              {6, 4, 2, make_tidy},
-              {28, 45, 60, make_step},
-              {1, 1, 0, make_loss},
-              {1, 9, 7, make_lock},
-              {1, 7, 7, make_unlock},
-              {1, 2, 0, make_renew},
-              {1, 6, 3, make_throttle},
-              {1, 1, 0, make_fence_check},
-              {1, 6, 3, make_limit_set},
-              {1, 1, 0, make_limit_del},
-              {1, 1, 0, make_limits},
-              {1, 4, 3, make_enter},
-              {1, 3, 3, make_exit},
-              {1, 4, 1, make_queue_gates},
-              {4, 3, 1, make_import},
-              {4, 3, 1, make_batch},
-              {2, 2, 1, make_batch_seal},
-              {1, 1, 0, make_batch_show},
-              {1, 1, 0, make_batch_jobs},
-              {1, 2, 1, make_batch_cancel},
-              {1, 0, 0, make_batches},
-              {1, 1, 0, make_batch_audit},
-              {3, 3, 1, make_purge},
-              {1, 1, 0, make_corrupt},
-              {2, 2, 1, make_schedule_set},
-              {1, 1, 0, make_declare},
-              {1, 1, 0, make_schedule_del},
-              {1, 1, 0, make_schedule_pause},
-              {1, 1, 0, make_schedule_resume},
-              {1, 1, 0, make_schedule_run},
-              {1, 1, 0, make_schedule_show},
-              {1, 1, 0, make_schedules},
-              {3, 3, 1, make_fire},
-              {3, 3, 1, make_subscribe},
-              {1, 1, 0, make_topics},
-              {1, 1, 0, make_declare_topics},
-              {5, 5, 2, make_publish},
-              {3, 2, 1, make_broadcast},
-              {3, 2, 1, make_foreign},
-              {2, 2, 1, make_collect}};
+} MAKERS[] = {
+    {14, 22, 20, make_add},         {5, 2, 6, make_add_many},       {6, 2, 0, make_raw},
+    {6, 5, 3, make_cancel},         {4, 3, 0, make_run_now},        {5, 3, 1, make_reschedule},
+    {5, 4, 1, make_retry},          {3, 3, 1, make_show},           {3, 2, 0, make_result},
+    {4, 2, 0, make_await},          {2, 2, 1, make_pause},          {3, 3, 3, make_resume},
+    {2, 1, 0, make_stats},          {2, 1, 1, make_forget},         {1, 0, 0, make_known},
+    {5, 3, 1, make_list},           {6, 4, 1, make_register},       {4, 1, 0, make_beat},
+    {4, 3, 1, make_reconcile},      {7, 5, 2, make_reap},           {2, 2, 0, make_leave},
+    {1, 0, 0, make_quiet},          {1, 0, 0, make_workers},        {2, 0, 0, make_suspects},
+    {3, 1, 0, make_note},           {6, 4, 2, make_tidy},           {28, 45, 60, make_step},
+    {1, 1, 0, make_loss},           {1, 9, 7, make_lock},           {1, 7, 7, make_unlock},
+    {1, 2, 0, make_renew},          {1, 6, 3, make_throttle},       {1, 1, 0, make_fence_check},
+    {1, 6, 3, make_limit_set},      {1, 1, 0, make_limit_del},      {1, 1, 0, make_limits},
+    {1, 4, 3, make_enter},          {1, 3, 3, make_exit},           {1, 4, 1, make_queue_gates},
+    {4, 3, 1, make_import},         {4, 3, 1, make_batch},          {2, 2, 1, make_batch_seal},
+    {1, 1, 0, make_batch_show},     {1, 1, 0, make_batch_jobs},     {1, 2, 1, make_batch_cancel},
+    {1, 0, 0, make_batches},        {1, 1, 0, make_batch_audit},    {3, 3, 1, make_purge},
+    {1, 1, 0, make_corrupt},        {2, 2, 1, make_schedule_set},   {1, 1, 0, make_declare},
+    {1, 1, 0, make_schedule_del},   {1, 1, 0, make_schedule_pause}, {1, 1, 0, make_schedule_resume},
+    {1, 1, 0, make_schedule_run},   {1, 1, 0, make_schedule_show},  {1, 1, 0, make_schedules},
+    {3, 3, 1, make_fire},           {3, 3, 1, make_subscribe},      {1, 1, 0, make_topics},
+    {1, 1, 0, make_declare_topics}, {5, 5, 2, make_publish},        {3, 2, 1, make_broadcast},
+    {3, 2, 1, make_foreign},        {2, 2, 1, make_collect}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */

@@ -129,6 +129,19 @@ static void list_due(struct model *m, int q, int segment, int64_t offset, int co
     buf_done(&rows);
 }
 
+/* The queue, the host and the start of a running job behind its row; no worker tells starts here.
+ */
+static void add_where(struct model *m, const struct model_job *j, struct buf *out)
+{
+    const struct model_worker *w = model_worker(m, j->score);
+
+    out->len -= strlen("] ");
+    out_text(out, m->queue[j->queue].name);
+    out_text(out, w != NULL ? w->host : "");
+    out_text(out, "");
+    buf_puts(out, "] ");
+}
+
 void model_list(struct model *m, int q, const char *state, int segment, int64_t offset, int count,
                 struct buf *out)
 {
@@ -152,12 +165,16 @@ void model_list(struct model *m, int q, const char *state, int segment, int64_t 
         (void)snprintf(next, sizeof(next), "1:%lld", (long long)(offset + count));
     buf_puts(out, "[ ");
     out_text(out, next);
-    for (size_t i = (size_t)offset; i < n && i < (size_t)(offset + count); i++)
-        if (row[i]->queue == q)
-            job_row(row[i],
-                    is_running ? row[i]->progress
-                    : is_done  ? row[i]->result
-                               : row[i]->error,
-                    out);
+    for (size_t i = (size_t)offset; i < n && i < (size_t)(offset + count); i++) {
+        if (row[i]->queue != q && q >= 0)
+            continue;
+        job_row(row[i],
+                is_running ? row[i]->progress
+                : is_done  ? row[i]->result
+                           : row[i]->error,
+                out);
+        if (is_running)
+            add_where(m, row[i], out);
+    }
     buf_puts(out, "] ");
 }
