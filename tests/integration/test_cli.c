@@ -480,6 +480,43 @@ static void test_add_with_token_and_large(void **state)
 }
 
 /* Explain prints the sentence and the facts. Text of a host or a reason controls no terminal. */
+/* A queue is explained by what would start next. */
+static void test_explain_queue(void **state)
+{
+    char id[13], start[24];
+    json_t *j;
+
+    (void)state;
+    make_dead(id, "mail", "9");
+    assert_int_equal(run("explain", "mail", NULL), 0);
+    assert_says(&out, "mail: 0 waiting, 0 of them parked, 0 running, 1 dead; no job waits\n");
+    for (int i = 0; i < 30; i++)
+        add(id, "mail", "x", "--in=1h", "--priority=0");
+    assert_int_equal(run("explain", "mail", NULL), 0);
+    assert_says(&out, "mail: 30 waiting, 0 of them parked, 0 running, 1 dead; the next one:\n");
+    assert_says(&out, "it is not due for ");
+    add(id, "mail", "x", "--lock", "door");
+    claim("mail", start);
+    add(id, "mail", "x", "--lock", "door");
+    reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "1", "8",
+                               "0", "1", "mail", "8", "1048576", NULL));
+    assert_int_equal(run("explain", "mail", NULL), 0);
+    assert_says(&out, "mail: 31 waiting, 1 of them parked, 1 running, 1 dead; the next one:\n");
+    assert_says(&out, "lock door");
+    add(id, "mail", "x", NULL, NULL);
+    reply_free(
+        test_redis_call(&redis, "FCALL", "later_pause", "1", ROOT, "mail", "by", "eve", NULL));
+    assert_int_equal(run("explain", "mail", "--json", NULL), 0);
+    j = out_json();
+    assert_int_equal(number(j, "parked"), 1);
+    assert_string_equal(field(json_object_get(j, "next"), "id"), id);
+    assert_string_equal(field(json_object_get(j, "next"), "waits_for"), "pause");
+    json_decref(j);
+    reply_free(test_redis_call(&redis, "FCALL", "later_resume", "1", ROOT, "mail", NULL));
+    assert_int_equal(run("explain", "mial", NULL), 66);
+    assert_says(&err, "did you mean mail?");
+}
+
 static void test_explain(void **state)
 {
     char id[13], start[24];
@@ -1162,6 +1199,7 @@ int main(void)
         TEST(test_an_add),
         TEST(test_add_with_token_and_large),
         TEST(test_explain),
+        TEST(test_explain_queue),
         TEST(test_add_refusals),
         TEST(test_limits),
         TEST(test_throttle),

@@ -75,7 +75,10 @@ static void test_an_add_tells_that_nobody_serves_it(void **state)
     assert_int_equal(err.len, 0);
     assert_int_equal(run("add", "mial", "x"), 0);
     assert_int_equal(out.len, 13);
-    assert_says(&err, "no running worker serves queue mial: the job waits until one does");
+    assert_says(&err, "no running worker serves queue mial: the job waits until one does; did "
+                      "you mean mail?\n");
+    assert_int_equal(run("add", "reports", "x"), 0);
+    assert_says(&err, "queue reports: the job waits until one does\n");
 }
 
 /* The id that is printed is that of a job that has ended. */

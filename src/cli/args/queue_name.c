@@ -60,6 +60,36 @@ int queue_name_check(struct cli *cli, const char *queue, struct err *err)
     return is_known ? 0 : not_known(cli, queue, err);
 }
 
+/* The nearest queue that a live worker serves, which the caller frees; NULL: none is near. */
+static char *nearest_served(struct cli *cli, const char *queue)
+{
+    struct cli_call call = {.n = 0};
+    struct reply *r = cli_ask_aside(cli, "later_v1_workers", &call);
+    CLEANUP_BUF struct buf list = BUF_INIT;
+    const char **names;
+    char *rest, *name, *near = NULL;
+    size_t n = 0;
+
+    for (size_t i = 1; i < reply_count(r); i++) {
+        const struct reply *w = reply_at(r, i), *serves = reply_at(w, WORKER_SERVES);
+
+        if (!reply_is(reply_at(w, WORKER_COUNTER), "dead"))
+            buf_printf(&list, "%s,", reply_str(serves));
+    }
+    reply_free(r);
+    names = mem_new((list.len + 2) * sizeof(*names));
+    rest = buf_take(&list);
+    for (char *at = rest; (name = strsep(&at, ",")) != NULL;) {
+        if (name[0] != '\0')
+            names[n++] = name;
+    }
+    if (text_nearest(queue, names) != NULL)
+        near = mem_strdup(text_nearest(queue, names));
+    free(names);
+    free(rest);
+    return near;
+}
+
 void queue_name_warn(struct cli *cli, const char *queue, const char *what)
 {
     struct cli_call call = {.n = 0};
@@ -67,8 +97,12 @@ void queue_name_warn(struct cli *cli, const char *queue, const char *what)
 
     cli_call_puts(&call, queue);
     r = cli_ask_aside(cli, "later_v1_known", &call);
-    if (r != NULL && reply_int(reply_at(r, SERVED)) == 0)
-        (void)fprintf(stderr, "later: no running worker serves queue %s: %s until one does\n",
-                      queue, what);
+    if (r != NULL && reply_int(reply_at(r, SERVED)) == 0) {
+        CLEANUP_FREE char *near = nearest_served(cli, queue);
+
+        (void)fprintf(stderr, "later: no running worker serves queue %s: %s until one does%s%s%s\n",
+                      queue, what, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
+                      near != NULL ? "?" : "");
+    }
     reply_free(r);
 }

@@ -1,10 +1,17 @@
-/* later explain: what one job waits for. The library makes the sentence (later_explain). */
+/* later explain: what one job waits for. The library makes the sentence (later_explain). A queue is
+ * explained by the job that would be its next. */
 #include "cli/cli.h"
 
 #include <string.h>
 
+#include "base/text.h"
+#include "cli/args/queue_name.h"
 #include "cli/show/json.h"
+#include "cli/show/listing.h"
 #include "cli/show/out.h"
+#include "cli/show/replies.h"
+#include "cli/show/row.h"
+#include "job/job.h"
 
 #define HOLDER 4 /* values per holder, and per worker, in their lists */
 #define WORKER 6
@@ -173,7 +180,7 @@ static bool is_number(const char *name, bool is_rate)
     return false;
 }
 
-static void show_json(const struct reply *r)
+static json_t *to_json(const struct reply *r)
 {
     bool is_rate = reply_is(reply_named(r, "waits_for"), "rate");
     json_t *line = json_object();
@@ -191,20 +198,148 @@ static void show_json(const struct reply *r)
         else
             json_put_text(line, name, reply_str(value), reply_len(value));
     }
-    json_print(line);
+    return line;
+}
+
+static struct reply *ask(struct cli *cli, const char *id, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+
+    cli_call_puts(&call, id);
+    return cli_fcall(cli, "later_explain", &call, err);
+}
+
+/* ---- a queue */
+
+#define PAGES 20 /* most that are read for its next job */
+
+struct next_job {
+    char id[JOB_ID_LEN + 1]; /* "": it was written by ZADD and has none yet */
+    bool is_there, is_due;
+    int64_t due_ms;
+};
+
+/* Take this job if it would start before the one that was found. A parked job was due. */
+static void take_next(struct next_job *next, const struct reply *row, bool is_parked,
+                      int64_t now_ms)
+{
+    int64_t due_ms = is_parked ? now_ms : reply_int(reply_at(row, ROW_SCORE));
+
+    if (next->is_due || (next->is_there && next->due_ms <= due_ms))
+        return;
+    text_copy(next->id, sizeof(next->id), reply_str(reply_at(row, ROW_ID)));
+    next->is_there = true;
+    next->due_ms = due_ms;
+    next->is_due = due_ms <= now_ms;
+}
+
+/* Jobs are listed as they run, priority by priority: the first one that is due would be the next.
+ */
+static int find_next(struct cli *cli, const char *state, int64_t now_ms, struct next_job *next,
+                     struct err *err)
+{
+    struct listing list;
+
+    listing_init(&list, cli->argv[0], state);
+    for (int page = 0; page < PAGES && !list.is_over && !next->is_due; page++) {
+        struct reply *r = listing_next(&list, cli, LISTING_PAGE, err);
+
+        if (r == NULL)
+            return -1;
+        for (size_t i = 1; i < reply_count(r); i++)
+            take_next(next, reply_at(r, i), strcmp(state, "parked") == 0, now_ms);
+        reply_free(r);
+    }
+    return 0;
+}
+
+/* What an operator counts. stats: later_stats of the queue. */
+static const struct count {
+    const char *name, *word;
+} counts[] = {
+    {"waiting", "waiting"}, {"parked", "of them parked"}, {"running", "running"}, {"dead", "dead"}};
+
+static int64_t count_of(const struct reply *stats, size_t i)
+{
+    const struct reply *row = reply_at(stats, STATS_QUEUES), *more = reply_at(stats, STATS_STATES);
+
+    return i == 0   ? reply_int(reply_at(row, QUEUE_WAITING)) + reply_int(reply_at(row, QUEUE_RAW))
+           : i == 1 ? reply_int(reply_at(more, 1))
+           : i == 2 ? reply_int(reply_at(more, 0))
+                    : reply_int(reply_at(row, QUEUE_DEAD));
+}
+
+#define COUNTS (sizeof(counts) / sizeof(counts[0]))
+
+static void show_queue(const struct cli *cli, const struct reply *stats,
+                       const struct next_job *next, const struct reply *first)
+{
+    json_t *line = json_object();
+
+    json_put_text(line, "queue", cli->argv[0], strlen(cli->argv[0]));
+    for (size_t i = 0; i < COUNTS; i++)
+        json_put_int(line, counts[i].name, count_of(stats, i));
+    if (first != NULL && cli->json)
+        (void)json_object_set_new(line, "next", to_json(first));
+    if (cli->json) {
+        json_print(line);
+        return;
+    }
+    json_decref(line);
+    out_printf("%s%s%s:", out_style(OUT_BOLD), cli->argv[0], out_style(OUT_PLAIN));
+    for (size_t i = 0; i < COUNTS; i++)
+        out_printf("%s %lld %s", i > 0 ? "," : "", (long long)count_of(stats, i), counts[i].word);
+    if (!next->is_there)
+        out_printf("; no job waits\n");
+    else if (first == NULL)
+        out_printf(
+            "; the next one was written by ZADD and has no id yet (later workers: who serves "
+            "the queue?)\n");
+    else
+        out_printf("; the next one:\n");
+    if (first != NULL)
+        show(first);
+}
+
+static int explain_queue(struct cli *cli, struct err *err)
+{
+    struct cli_call call = {.n = 0};
+    struct next_job next = {.is_there = false};
+    struct reply *stats, *first = NULL;
+    int64_t now_ms;
+    int rc;
+
+    if (queue_name_check(cli, cli->argv[0], err) < 0)
+        return -1;
+    cli_call_puts(&call, cli->argv[0]);
+    stats = cli_fcall(cli, "later_stats", &call, err);
+    if (stats == NULL)
+        return -1;
+    now_ms = reply_int(reply_at(stats, STATS_NOW));
+    rc = find_next(cli, "due", now_ms, &next, err);
+    if (rc == 0 && !next.is_due)
+        rc = find_next(cli, "parked", now_ms, &next, err);
+    if (rc == 0 && next.id[0] != '\0')
+        rc = (first = ask(cli, next.id, err)) != NULL ? 0 : -1;
+    if (rc == 0)
+        show_queue(cli, stats, &next, first);
+    reply_free(first);
+    reply_free(stats);
+    return rc;
 }
 
 static int run(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    const char *what = cli->argv[0];
     struct reply *r;
 
-    cli_call_puts(&call, cli->argv[0]);
-    r = cli_fcall(cli, "later_explain", &call, err);
+    if (!job_is_id(what, strlen(what)) && text_is_queue_name(what, strlen(what)))
+        return explain_queue(cli, err);
+    r = ask(cli, what, err);
     if (r == NULL)
         return -1;
     if (cli->json)
-        show_json(r);
+        json_print(to_json(r));
     else
         show(r);
     reply_free(r);
@@ -213,15 +348,16 @@ static int run(struct cli *cli, struct err *err)
 
 const struct cli_verb cmd_explain = {
     "explain",
-    "ID",
-    "why a job does not run: the one thing it waits for",
+    "ID|QUEUE",
+    "why a job or a queue does not run: the one thing it waits for",
     "Name the one thing that a job waits for: that it is due, its queue to be resumed, a\n"
     "lock (who holds it, where, since when), a semaphore (how full, who holds it), a rate\n"
     "(when the next one passes), with how many are before it; a worker that serves its\n"
     "queue, or room in one; or its turn. A running job is explained by where it runs, a\n"
     "dead one by what it died of and what `later retry` would do.\n"
     "\n"
-    "ID may be QUEUE@UNIQUE. With --json the facts by name: waits_for is one of time pause\n"
+    "Of a QUEUE its jobs are counted, and the one that would start next is explained. ID may be\n"
+    "QUEUE@UNIQUE. With --json the facts by name: waits_for is one of time pause\n"
     "lock semaphore rate worker room alone turn handler retry nothing (doc/protocol.md).",
     1,
     1,

@@ -7,8 +7,8 @@
 -- job: its progress), payload bytes, first 64 bytes of the payload, gate, key]. The last two are ''
 -- where there is none. gate: where a parked job waits; '' when it is granted. Its score is its
 -- ticket. A running job has three values more: its queue, the host of its worker and since when it
--- runs, in ms ('' where that is not known; its worker tells it after five seconds). For running jobs
--- of all queues give QUEUE *.
+-- runs, in ms ('' where that is not known; its worker tells it after five seconds). QUEUE * stands
+-- for the running jobs of all queues.
 -- no-writes. Cost: O(log n + COUNT); for running O(all running jobs / pages).
 
 local RAW_BYTES = 1048576
