@@ -274,6 +274,9 @@ static void test_gates_are_shown(void **state)
     (void)state;
     test_says("$LATER gates", 0, "");
     test_says("$LATER gates nobody", 66, "nobody holds such a gate");
+    test_says("$LATER gates sem:nobody", 66, "nobody holds such a gate");
+    test_says("$LATER gates rate:nobody --json", 66, "nobody holds such a gate");
+    test_says("$LATER gates lock:nobody", 0, "nobody");
     test_says("$LATER gates nobody 2>/dev/null | wc -c", 0, "0\n");
     test_says("$LATER gates lock:nobody", 0, "nobody");
     hold_and_wait("$LATER lock x true");

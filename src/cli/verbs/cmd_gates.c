@@ -275,6 +275,16 @@ static bool is_idle(const struct reply *row)
     return reply_int(reply_at(row, HOLDERS)) == 0 && reply_int(reply_at(row, WAITING)) == 0;
 }
 
+/* A lock that was named may be free. Of a semaphore or a rate that nothing defines, uses or waits for
+ * nothing is known: its name was misspelt. */
+static bool is_unknown(const struct gates *g, const struct reply *row)
+{
+    bool is_lock = strncmp(reply_str(reply_at(row, GATE)), "lock:", 5) == 0;
+
+    return is_idle(row) && reply_len(reply_at(row, LIMIT)) == 0 &&
+           (g->is_quiet || (g->cli->argc > 0 && !is_lock));
+}
+
 static int query(struct gates *g, size_t from, struct err *err)
 {
     struct cli_call call = {.n = 0};
@@ -287,10 +297,10 @@ static int query(struct gates *g, size_t from, struct err *err)
         return -1;
     for (size_t i = 0; i < reply_count(r); i++) {
         const struct reply *row = reply_at(r, i);
-        bool is_named = g->cli->argc > 0 && reply_len(reply_at(row, LIMIT)) > 0;
+        bool is_idle_one = g->is_quiet && g->cli->argc == 0 && is_idle(row);
 
-        if (strchr(reply_str(reply_at(row, GATE)), ':') == NULL ||
-            (g->is_quiet && is_idle(row) && !is_named))
+        if (strchr(reply_str(reply_at(row, GATE)), ':') == NULL || is_idle_one ||
+            is_unknown(g, row))
             continue;
         g->shown++;
         if (g->cli->json)
@@ -362,8 +372,8 @@ const struct cli_verb cmd_gates = {
     "and host, callers of later_lock by the name they gave. Waiting: queues, programs and\n"
     "callers. OPENS: when a rate lets the next start pass, or a caller's lease ends.\n"
     "\n"
-    "With --json one object a gate. Exit status: 66 nothing is known of a NAME\n"
-    "without its kind.",
+    "With --json one object a gate. Exit status: 66 nothing is known of the\n"
+    "gates that were named (lock:NAME is known: it is free).",
     0,
     CLI_MANY,
     false,
