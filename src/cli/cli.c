@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/access.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/args/args.h"
@@ -306,6 +308,20 @@ static void put_server_error(struct buf *line, const struct target *target, cons
     text_escape(line, text, strlen(text));
 }
 
+/* What helps who cannot connect: the server is not there, or its socket is not for this user. */
+static void put_connect_cure(struct buf *line, const struct url *url)
+{
+    CLEANUP_BUF struct buf cure = BUF_INIT;
+
+    if (url->is_unix)
+        access_cure(url->host, R_OK | W_OK, &cure);
+    if (cure.len > 0)
+        buf_printf(line, ": %s", buf_str(&cure));
+    else
+        buf_puts(line, "\nlater: start that server, or name another one with --redis URL, "
+                       "LATER_REDIS_URL or a configuration file");
+}
+
 void cli_complain(const struct cli *cli, const struct err *err)
 {
     CLEANUP_BUF struct buf line = BUF_INIT;
@@ -329,8 +345,7 @@ void cli_complain(const struct cli *cli, const struct err *err)
         (void)url_show(&cli->target.url, where);
     if (cli->has_target && cli->client == NULL && err->code == ERR_UNAVAILABLE &&
         strncmp(err->text, where, strlen(where)) == 0)
-        buf_puts(&line, "\nlater: start that server, or name another one with --redis URL, "
-                        "LATER_REDIS_URL or a configuration file");
+        put_connect_cure(&line, &cli->target.url);
     (void)fprintf(stderr, "%s\n", buf_str(&line));
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/access.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -391,9 +392,18 @@ int yaml_tree_parse(const char *file, const char *text, size_t n, struct yaml_no
 
 static int open_error(const char *file, int errnum, struct err *err)
 {
+    CLEANUP_BUF struct buf cure = BUF_INIT;
+
     if (errnum == ENXIO)
         return err_set(err, ERR_CONFIG, "%s: not a regular file", file);
     (void)err_sys(err, errnum, "%s", file);
+    if (err != NULL && errnum == EACCES) {
+        size_t n = strlen(err->text);
+
+        access_cure(file, R_OK, &cure);
+        if (cure.len > 0)
+            (void)snprintf(err->text + n, sizeof(err->text) - n, ": %s", buf_str(&cure));
+    }
     if (err != NULL && (errnum == ENOENT || errnum == ENOTDIR))
         err->code = ERR_INPUT;
     if (err != NULL && (errnum == EACCES || errnum == EPERM))

@@ -97,11 +97,43 @@ static void test_reload(void **state)
     assert_true(test_laterd_says(&a, "event=reload result=done", LONG_MS));
 }
 
+/* Whoever is not in the group of a socket or of a file is told which one, and how to get into it.
+ */
+static void test_user_outside_the_group(void **state)
+{
+    CLEANUP_FREE char *conf = mem_printf("redis: unix:%s/r/s\n", dir);
+    CLEANUP_FREE char *eve =
+        mem_printf("setpriv --reuid=65534 --regid=65534 --clear-groups %s/later", dir);
+
+    (void)state;
+    (void)setenv("AS_EVE", eve, 1);
+    (void)setenv("CONF", conf, 1);
+    sh("chmod 755 $DIR && cp $LATER $DIR/later && mkdir $DIR/r && printf %s \"$CONF\" "
+       ">$DIR/c.yaml");
+    sh("python3 -c \"import os,socket; "
+       "socket.socket(socket.AF_UNIX).bind(os.environ['DIR']+'/r/s')\""
+       " && chgrp daemon $DIR/r/s $DIR/c.yaml $DIR/r && chmod 770 $DIR/r/s");
+    test_says("$AS_EVE --config $DIR/c.yaml stats", 69,
+              "Permission denied: members of group daemon may: usermod -aG daemon nobody, then log "
+              "in again");
+    sh("chmod 750 $DIR/r");
+    test_says("$AS_EVE --config $DIR/c.yaml stats", 69, "usermod -aG daemon nobody");
+    sh("chmod 700 $DIR/r");
+    test_says("$AS_EVE --config $DIR/c.yaml stats", 69, "only user root may open");
+    sh("chmod 755 $DIR/r && rm $DIR/r/s");
+    test_says("$AS_EVE --config $DIR/c.yaml stats", 69, "start that server");
+    sh("chmod 640 $DIR/c.yaml");
+    test_says("$AS_EVE --config $DIR/c.yaml stats", 77, "usermod -aG daemon nobody");
+}
+
 static int setup(void **state)
 {
     CLEANUP_FREE char *laterd = mem_printf("%s/laterd", test_build_dir());
 
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
+
     (void)setenv("LATERD", laterd, 1);
+    (void)setenv("LATER", later, 1);
     if (fx_open(state) != 0)
         return -1;
     (void)setenv("DIR", dir, 1);
@@ -113,7 +145,7 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {T(test_folders_of_the_configuration), T(test_password_file),
-                                       T(test_reload)};
+                                       T(test_reload), T(test_user_outside_the_group)};
 
     if (geteuid() != 0) {
         print_message("needs root: skipped\n");
