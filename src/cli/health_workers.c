@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/show/json.h"
 #include "cli/show/replies.h"
+#include "conf/conf.h"
 
 /* Cut the next part off *p, which ends at sep or at the end. NULL: there is none. */
 static char *next_part(char **p, const char *sep)
@@ -134,6 +135,12 @@ static void judge_reload(struct health *h, const struct reply *w)
     if (reply_len(why) == 0)
         return;
     health_worker_name(w, name);
+    if (strncmp(reply_str(why), CONF_NEEDS_RESTART, strlen(CONF_NEEDS_RESTART)) == 0) {
+        (void)health_add(h->warnings, "warning", "restart-needed",
+                         "%s runs with other settings than its file has: %.300s", name,
+                         reply_str(why));
+        return;
+    }
     (void)health_add(h->warnings, "warning", "reload-refused",
                      "%s runs with its old configuration, since a reload was refused: %.300s", name,
                      reply_str(why));

@@ -191,6 +191,8 @@ char **conf_schedule_words(const struct conf_schedule *schedule, size_t *ret_n);
 /* Append what is in force as a YAML file with the prose of each row. Loading it gives the same. */
 void conf_print(const struct conf *conf, struct buf *out);
 
+#define CONF_NEEDS_RESTART "only a restart applies: " /* a daemon tells it with these names */
+
 /*
  * Append the names of rows that differ and that only a restart applies, as "redis, concurrency";
  * nothing when there are none.

@@ -314,8 +314,10 @@ static void reload(void *arg)
         return;
     }
     conf_needs_restart(d->conf, conf, &restart);
-    if (restart.len > 0)
-        log_warn("event=reload effect=\"only a restart applies: %s\"", buf_str(&restart));
+    if (restart.len > 0) {
+        log_warn("event=reload effect=\"" CONF_NEEDS_RESTART "%s\"", buf_str(&restart));
+        (void)err_set(&d->reload_refused, ERR_CONFIG, CONF_NEEDS_RESTART "%s", buf_str(&restart));
+    }
     conf_keep_fixed(d->conf, conf);
     set_log(conf, d->guard);
     sched_set_stop_timeout(d->sched, conf->stop_timeout);

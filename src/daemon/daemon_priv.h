@@ -57,7 +57,7 @@ struct daemon {
     size_t tidy_from;    /* index of the first served queue that the next tidy names */
     struct mono tell_at; /* from then on a tidy also reports how this worker is */
     struct unserved unserved;
-    bool tidy_tells;     /* the tidy under way does so: log what it finds */
+    bool tidy_tells; /* the tidy under way does so: log what it finds */
     struct runner *runner;
     struct signals *signals;
     struct handlers_folder *handlers_folder;
@@ -68,7 +68,8 @@ struct daemon {
     unsigned wedged; /* bad checks of the pool in a row; from 2 on the watchdog is not fed */
     struct loop_timer *reload; /* set by a HUP that came too soon after the last reload */
     struct mono reloaded;
-    struct err reload_refused; /* why the last reload was; code NONE: it was not */
+    struct err
+        reload_refused; /* why the last reload was, or what it left to a restart; NONE: neither */
     struct url url;
     struct mono down_logged;
     struct mono trouble_since; /* lines about the link and refusals are counted from here */

@@ -287,6 +287,29 @@ static void test_health_of_a_suspect(void **state)
     free(id);
 }
 
+/* The command reads the new address from the file at once, the daemon after a restart only. */
+static void test_health_at_another_server(void **state)
+{
+    struct test_laterd edited;
+    struct test_redis other;
+    CLEANUP_FREE char *was = mem_strdup(redis.url);
+
+    (void)state;
+    start_a("");
+    test_redis_start(&other, NULL);
+    test_laterd_conf(&edited, dir, "a", other.url, "");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "only a restart applies: redis", LONG_MS));
+    assert_true(test_until(has_warning, (void *)(uintptr_t) "restart-needed", LONG_MS));
+    (void)setenv("URL", other.url, 1);
+    test_says("$LATER --redis $URL setup", 0, "");
+    test_says("$LATER --redis $URL health", 1, "is registered at another one");
+    test_laterd_conf(&edited, dir, "a", was, "");
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_until(has_no_warning, (void *)(uintptr_t) "restart-needed", LONG_MS));
+    test_redis_stop(&other);
+}
+
 /* ---- limits */
 
 static bool is_beyond(const char *option, const char *value, const char *cause)
@@ -337,7 +360,8 @@ static void test_health_with_limits(void **state)
     assert_false(is_beyond("--dead", "1", "dead-jobs"));
     (void)setenv("URL", redis.url, 1);
     reply_free(test_fcall(&redis, "later_pause", "slow", "by", "eve", "reason", "smtp", NULL));
-    reply_free(test_fcall(&redis, "later_schedule_set", "tick", "every", "1h", "queue", "slow", "x", NULL));
+    reply_free(test_fcall(&redis, "later_schedule_set", "tick", "every", "1h", "queue", "slow", "x",
+                          NULL));
     reply_free(test_fcall(&redis, "later_schedule_pause", "tick", "by", "bob", NULL));
     assert_true(test_until(is_paused, (void *)(uintptr_t) "0s", LONG_MS));
     test_says("$LATER --redis $URL health --paused 0s", 1, "queue slow has been paused for");
@@ -457,6 +481,7 @@ int main(void)
         TEST(test_health_of_handlers),
         TEST(test_health_of_modes),
         TEST(test_health_of_a_refused_reload),
+        TEST(test_health_at_another_server),
         TEST(test_health_of_a_suspect),
         TEST(test_health_with_limits),
         TEST(test_health_of_parked),

@@ -195,7 +195,32 @@ static void judge_names(struct health *h, int64_t names, int64_t most)
             (long long)names, (long long)most);
 }
 
-static void judge(struct health *h, const struct reply *r)
+/* No worker is registered here. A daemon of this host that has a link and a registration is then at
+ * another server: `redis` was changed in the file, which only its restart applies. */
+static void judge_no_worker(struct health *h, const struct cli *cli)
+{
+    struct probe_daemon *found = NULL;
+    struct err ignored = ERR_INIT;
+    pid_t elsewhere = 0;
+    size_t n = 0;
+
+    if (probe_host(cli->target.ns, PROBE_MS, &found, &n, &ignored) == 0) {
+        for (size_t i = 0; i < n; i++)
+            elsewhere = found[i].is_linked && found[i].is_registered ? found[i].pid : elsewhere;
+    }
+    free(found);
+    if (elsewhere != 0)
+        health_add(h->causes, "cause", "no-worker",
+                   "no worker is running in this namespace of this Redis, and laterd (pid %d) of "
+                   "this host is registered at another one: if redis was changed in its file, "
+                   "restart it",
+                   (int)elsewhere);
+    else
+        health_add(h->causes, "cause", "no-worker",
+                   "no worker is running in this namespace: start laterd");
+}
+
+static void judge(struct health *h, const struct cli *cli, const struct reply *r)
 {
     int64_t now_ms = reply_int(reply_at(r, HEALTH_NOW));
     const struct reply *notes = reply_at(r, HEALTH_NOTES);
@@ -203,8 +228,7 @@ static void judge(struct health *h, const struct reply *r)
     for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_WORKERS)); i++)
         judge_worker(h, reply_at(reply_at(r, HEALTH_WORKERS), i), now_ms);
     if (h->live == 0)
-        health_add(h->causes, "cause", "no-worker",
-                   "no worker is running in this namespace: start laterd");
+        judge_no_worker(h, cli);
     for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_LATE)); i++)
         judge_late(h, reply_at(reply_at(r, HEALTH_LATE), i), now_ms);
     for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_BROKEN)); i++)
@@ -344,7 +368,7 @@ static int judge_namespace(struct cli *cli, const struct health_limits *limits, 
         }
         return -1;
     }
-    judge(&h, r);
+    judge(&h, cli, r);
     reply_free(r);
     health_workers_judge(&h, cli);
     (void)schedules_each(cli, judge_schedule, &h, &ignored); /* an older library has none */

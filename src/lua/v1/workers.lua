@@ -4,8 +4,8 @@
 --
 -- The workers of the namespace. counter is `dead` for one that is being reaped. modes:
 -- "mail=stream,..." of the queues that it does not run as exec; defects: "mail REASON" LF ... of
--- those that it cannot run; reload: why its last reload was refused. These are as of up to ten
--- seconds ago. no-writes.
+-- those that it cannot run; reload: why its last reload was refused, or what of it needs a restart.
+-- These are as of up to ten seconds ago. no-writes.
 
 L.register('later_v1_workers', {'no-writes'}, function(R)
   local reply = {L.ms(L.now_us())}
