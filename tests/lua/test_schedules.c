@@ -314,6 +314,82 @@ static void test_forced_beside(void **state)
     assert_string_equal(field("runs"), "3");
 }
 
+/* A job by hand that is still to come neither keeps an occurrence out nor gives way to one, nor is
+ * it judged by the last job. Once it has come it counts like the last one. */
+static void test_run_that_is_to_come(void **state)
+{
+    static const char *const overlaps[] = {"skip", "queue", "replace", "allow"};
+    const char *w = worker();
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        const char *hand, *last;
+
+        plan(w, now_ms() - 1000, text("overlap %s", overlaps[i]));
+        assert_starts(fcall("later_schedule_run s at +1h"), "[j");
+        hand = at(0, -1);
+        assert_time(int_at(2, -1), 3599000, 3600000);
+        assert_int_equal(come(w), 2);
+        assert_string_equal(state_of(hand), "waiting");
+        assert_string_equal(claim(w, "s", 1), field("job"));
+        last = field("job");
+        assert_string_not_equal(last, hand);
+        assert_starts(fcall("later_schedule_run s at +2h"), "[j"); /* beside a running one, too */
+        assert_string_equal(field("job"), last);
+        (void)redis("HEXISTS R:cancel %s", last);
+        assert_int_equal(int_at(-1), 0);
+        assert_string_equal(settle(w, last, 1, "done", 0), "ok");
+        assert_string_equal(field("skipped"), "0");
+        (void)redis("FLUSHDB");
+        w = worker();
+    }
+}
+
+static void test_run_that_has_come(void **state)
+{
+    const char *w = worker(), *hand;
+
+    (void)state;
+    plan(w, now_ms() - 1000, "overlap skip");
+    assert_starts(fcall("later_schedule_run s at +1h"), "[j");
+    hand = at(0, -1);
+    assert_int_equal(come(w), 2);
+    assert_string_equal(claim(w, "s", 1), field("job"));
+    assert_string_equal(settle(w, field("job"), 1, "done", 0), "ok");
+    assert_starts(fcall("later_run_now %s", hand), "[");
+    assert_int_equal(come(w), 1); /* it is due */
+    assert_string_equal(claim(w, "s", 1), hand);
+    assert_int_equal(come(w), 0); /* it runs */
+    assert_starts(fcall("later_schedule_run s"), "[ skipped 0]");
+    assert_string_equal(field("skipped"), "3");
+    assert_string_equal(set("s every 1s overlap replace p"), "changed");
+    assert_int_equal(come(w), 1); /* it gives way */
+    (void)redis("HEXISTS R:cancel %s", hand);
+    assert_int_equal(int_at(-1), 1);
+}
+
+/* The job of an occurrence that somebody has moved away is still to come like one by hand. */
+static void test_moved_away(void **state)
+{
+    const char *w = worker(), *moved;
+
+    (void)state;
+    plan(w, now_ms() - 1000, "overlap replace");
+    assert_int_equal(come(w), 1);
+    moved = field("job");
+    assert_starts(fcall("later_reschedule %s +1h", moved), "[");
+    assert_int_equal(come(w), 2);
+    assert_string_equal(state_of(moved), "waiting");
+    assert_int_equal(come(w), 2); /* the last one gives way as ever */
+    assert_starts(fcall("later_run_now %s", moved), "[");
+    assert_int_equal(come(w), 1); /* both give way */
+    /* within its splay a job has come */
+    assert_string_equal(set("s every 1s overlap skip splay 1d p"), "changed");
+    (void)fcall("later_cancel %s", field("job"));
+    assert_int_equal(come(w), 1);
+    assert_int_equal(come(w), 1);
+}
+
 /* What hinders the jobs is noted, and the schedule goes on. */
 static void test_refused_later(void **state)
 {
@@ -477,6 +553,9 @@ int main(void)
         FX_TEST(test_overlap_queue_and_replace),
         FX_TEST(test_run),
         FX_TEST(test_forced_beside),
+        FX_TEST(test_run_that_is_to_come),
+        FX_TEST(test_run_that_has_come),
+        FX_TEST(test_moved_away),
         FX_TEST(test_refused_later),
         FX_TEST(test_files),
         FX_TEST(test_pages_and_changes),

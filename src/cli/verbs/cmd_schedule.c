@@ -578,7 +578,7 @@ const struct cli_verb cmd_schedule = {
     "the jobs of past occurrences. calendar: on which days of the year it went well. import:\n"
     "makes schedules of the lines of a crontab; a queue whose handler is a shell runs the\n"
     "commands. rm: removes it, its jobs stay. pause: its occurrences add no jobs. run-now:\n"
-    "one job more, now; exits 1 if the last one keeps it out.",
+    "one job more, now; exits 1 if the last one keeps it out. With --at it is added for then.",
     1,
     5,
     false,

@@ -1,9 +1,10 @@
 -- later_schedule_run R NAME [at T] [for T] [force] -> [id, status, due_ms]
 --
 -- Add a job of this schedule besides its occurrences, which stay as they are: due now, or at T, and
--- for the occurrence of `for`, which may be past; without it, for the time when it is due. The last
--- job may keep it out, as `overlap` says: then status is skipped, id empty and due_ms 0. With
--- `force` it is added all the same, and does not count as the last job. A pause does not hinder it.
+-- for the occurrence of `for`, which may be past; without it, for the time when it is due. One that
+-- is due now a job before it may keep out, as `overlap` says: then status is skipped, id empty and
+-- due_ms 0. One at a later T is added; overlap looks at it from then on. With `force` it is added
+-- in any case, and overlap never looks at it. A pause does not hinder it.
 -- status: added | skipped
 -- Errors: ELATER_ARGS SCHEDULE NOSCHEDULE OPTION TIME, and those of later_add. Cost: as later_add.
 

@@ -14,8 +14,9 @@
 -- ms.
 --
 -- The cursor: revision for which next was computed; last, next: occurrences in ms; zones: the
--- version of the time zones by which next was computed; job: the last one; runs, skipped (by
--- overlap or a pause) and missed: how many occurrences.
+-- version of the time zones by which next was computed; job: the last one; ahead: others that were
+-- still to come when they were last looked at, with a comma between them, the newest first; runs,
+-- skipped (by overlap or a pause) and missed: how many occurrences.
 
 local FIELDS = {'revision', 'when', 'tz', 'queue', 'overlap', 'catch_up', 'catch_up_window',
                 'splay', 'from', 'until', 'options'}
@@ -23,9 +24,10 @@ local TIMING = {'when', 'tz', 'from', 'until'}
 local NUMBERS = {revision = true, catch_up_window = true, splay = true, from = true,
                  ['until'] = true, last = true, next = true, runs = true, skipped = true,
                  missed = true}
-local CURSOR = {'revision', 'last', 'next', 'zones', 'job', 'runs', 'skipped', 'missed'}
+local CURSOR = {'revision', 'last', 'next', 'zones', 'job', 'ahead', 'runs', 'skipped', 'missed'}
 
 local SCHEDULES_MAX = 10000
+local AHEAD_MAX = 16        -- so many jobs that are to come are remembered
 local GONE_MS = 7776000000  -- the cursor of a schedule that is gone stays so long: 90 days
 
 -- -> the name; fails with ELATER_SCHEDULE if it is none
@@ -152,22 +154,61 @@ local function make_job(s, times, day, now_ms)
   return job
 end
 
--- Is there a job that keeps the next one out? One that only waits for a retry does not. Jobs that
--- have to give way are cancelled.
+-- Has the time of this job not come? One within its splay, or after a first try, has come.
+local function is_to_come(book, s, state, tries, score)
+  return state == 'waiting' and tries.attempts == 0 and score > book.now_ms + splay_of(s)
+end
+
+-- The live jobs that overlap looks at. -> those that have come: {id, state, job, tries}; the ids of
+-- those that are to come, as text
+local function look_behind(book, s, c)
+  local come, ahead, ids = {}, {}, {c.job}
+  for id in string.gmatch(c.ahead or '', '[^,]+') do
+    ids[#ids + 1] = #ids <= AHEAD_MAX and id or nil
+  end
+  for _, id in ipairs(ids) do
+    local state, job, tries, score = L.locate(book.R, id)
+    if job and L.is_live(state) then
+      if is_to_come(book, s, state, tries, score) then
+        ahead[#ahead + 1] = #ahead < AHEAD_MAX and id or nil
+      else
+        come[#come + 1] = {id = id, state = state, job = job, tries = tries}
+      end
+    end
+  end
+  return come, #ahead > 0 and table.concat(ahead, ',') or nil
+end
+
+-- Is there no job that keeps the next one out? One that only waits for a retry keeps none out. Jobs
+-- that have to give way are cancelled, and the cursor keeps those that are to come.
 local function has_way(book, s, c)
-  local state, job, tries = nil, nil, nil
-  if s.overlap ~= 'allow' and c.job then
-    state, job, tries = L.locate(book.R, c.job)
-  end
-  if not job or not L.is_live(state) then
+  if s.overlap == 'allow' then
     return true
   end
-  local is_retry = state == 'waiting' and tries.attempts > 0
-  if s.overlap == 'replace' or s.overlap == 'skip' and is_retry then
-    L.cancel(book, c.job, state, job, tries, 'superseded by the next occurrence')
-    return true
+  local come, ahead = look_behind(book, s, c)
+  local give_way = {}
+  for _, met in ipairs(come) do
+    local is_retry = met.state == 'waiting' and met.tries.attempts > 0
+    if s.overlap == 'replace' or s.overlap == 'skip' and is_retry then
+      give_way[#give_way + 1] = met
+    elseif s.overlap == 'skip' or met.state ~= 'running' and not is_retry then
+      return false
+    end
   end
-  return s.overlap == 'queue' and (state == 'running' or is_retry)
+  for _, met in ipairs(give_way) do
+    L.cancel(book, met.id, met.state, met.job, met.tries, 'superseded by the next occurrence')
+  end
+  L.assign(c, 'ahead', ahead)
+  return true
+end
+
+-- Remember a job that is to come, so that overlap finds it once it has come.
+local function put_ahead(c, id)
+  local ids = {id}
+  for other in string.gmatch(c.ahead or '', '[^,]+') do
+    ids[#ids + 1] = #ids < AHEAD_MAX and other or nil
+  end
+  L.assign(c, 'ahead', table.concat(ids, ','))
 end
 
 -- Tell `later tail` of n occurrences without a job. what: skipped or missed
@@ -177,18 +218,23 @@ function L.tell_left_out(s, what, n)
   end
 end
 
--- Add the job of an occurrence, unless the last one keeps it out. c: the cursor, which counts it;
--- times: {at, due}: for which time it is, and when it is due, without its splay; day: of the
--- calendar, nil for none -> id, due ms; nil: it was skipped
+-- Add the job of an occurrence, unless one that has come keeps it out. c: the cursor, which counts
+-- it; times: {at, due}: for which time it is, and when it is due, without its splay; day: of the
+-- calendar, nil for none -> id, due ms; nil: it was skipped. Overlap is a question of its time: one
+-- that is to come asks nothing now and becomes no last job, but counts once it has come. One that
+-- is forced is beside the occurrences for ever.
 function L.start_occurrence(book, s, c, times, day, is_forced)
-  if not is_forced and not has_way(book, s, c) then
+  local is_ahead = times.due > book.now_ms
+  if not is_forced and not is_ahead and not has_way(book, s, c) then
     L.assign(c, 'skipped', c.skipped + 1)
     L.tell_left_out(s, 'skipped', 1)
     return nil
   end
   local job = make_job(s, times, day, book.now_ms)
   local reply = L.add_in_draft(book.R, job, s.payload, book.now_us)
-  if not is_forced then -- else it is beside the occurrences, keeps none out and makes way for none
+  if not is_forced and is_ahead then
+    put_ahead(c, reply[1])
+  elseif not is_forced then
     L.assign(c, 'job', reply[1])
   end
   L.assign(c, 'runs', c.runs + 1)

@@ -151,6 +151,8 @@ struct model_options {
 };
 
 /* A schedule, and how far it is; that stays when the schedule goes. */
+#define MODEL_AHEAD 16
+
 struct model_schedule {
     bool is_there;
     const char *name;
@@ -169,6 +171,7 @@ struct model_schedule {
     bool has_cursor;
     int64_t planned, last, next; /* of the cursor: its revision, occurrences; MODEL_NONE: none */
     char zones[16], job_id[16];
+    char ahead[MODEL_AHEAD][16]; /* jobs that are to come, the newest first; "": no more */
     int64_t runs, skipped, missed;
 };
 
@@ -641,7 +644,7 @@ void model_fire(struct model *m, int64_t epoch, size_t n, const struct model_fir
 
 /* What the calls of this process have done with schedules. */
 struct schedule_counts {
-    uint64_t added, skipped, superseded, failed, missed, moved, ended, forgotten;
+    uint64_t added, ahead, skipped, superseded, failed, missed, moved, ended, forgotten;
 };
 
 const struct schedule_counts *schedule_counts(void);

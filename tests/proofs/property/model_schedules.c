@@ -262,6 +262,7 @@ void schedules_tidy(struct model *m)
         s->gone_ms = s->planned = s->last = s->next = MODEL_NONE;
         s->has_cursor = false;
         s->zones[0] = s->job_id[0] = '\0';
+        memset(s->ahead, 0, sizeof(s->ahead));
         s->runs = s->skipped = s->missed = 0;
     }
 }
@@ -352,34 +353,20 @@ static bool is_paused(const struct model *m, const struct model_schedule *s)
 
 /* ---- its jobs */
 
-/* Does the last job keep the next one out? gives_way: or does it have to give way? */
-static bool keeps_out(struct model *m, const struct model_schedule *s, struct model_job **gives_way)
-{
-    struct model_job *j = s->job_id[0] != '\0' ? model_find(m, s->job_id) : NULL;
-    bool is_retry;
-
-    *gives_way = NULL;
-    if (strcmp(s->overlap, "allow") == 0 || j == NULL || j->corrupt != NULL ||
-        j->state > JOB_RUNNING)
-        return false;
-    is_retry = j->state == JOB_WAITING && j->attempts > 0;
-    if (strcmp(s->overlap, "queue") == 0)
-        return j->state != JOB_RUNNING && !is_retry;
-    if (strcmp(s->overlap, "skip") == 0 && !is_retry)
-        return true;
-    *gives_way = j;
-    return false;
-}
-
 struct occurrence {
     int64_t at, due, day;
 };
+
+static int64_t splay_of(const struct model *m, const struct model_schedule *s)
+{
+    return s->splay_ms > 0 ? NAMES[number_of(m, s)].sha % s->splay_ms : 0;
+}
 
 static struct model_options options_of(const struct model *m, const struct model_schedule *s,
                                        const struct occurrence *o, char lock[MODEL_NAME])
 {
     struct model_options job = s->o;
-    int64_t splay = s->splay_ms > 0 ? NAMES[number_of(m, s)].sha % s->splay_ms : 0;
+    int64_t splay = splay_of(m, s);
 
     job.due = o->due + splay > MODEL_MS(m) ? o->due + splay : MODEL_MS(m);
     job.chain.schedule = s->name;
@@ -401,27 +388,88 @@ static const char *job_refusal(struct model *m, const struct model_schedule *s)
     return model_refusal(m, s->queue, &o, s->payload.n);
 }
 
+/* What overlap has found: the jobs that have to give way, and those that are to come. */
+struct behind {
+    struct model_job *gives_way[1 + MODEL_AHEAD];
+    char ahead[MODEL_AHEAD + 1][16];
+    int n_ways, n_ahead;
+};
+
+/* A job of the schedule. Returns whether it keeps the next one out. */
+static bool meet(const struct model *m, const struct model_schedule *s, struct model_job *j,
+                 struct behind *b)
+{
+    bool is_retry = j->state == JOB_WAITING && j->attempts > 0;
+
+    if (j->state == JOB_WAITING && !is_retry && j->score > MODEL_MS(m) + splay_of(m, s)) {
+        memcpy(b->ahead[b->n_ahead++], j->id, sizeof(b->ahead[0]));
+        return false;
+    }
+    if (strcmp(s->overlap, "queue") == 0)
+        return j->state != JOB_RUNNING && !is_retry;
+    if (strcmp(s->overlap, "skip") == 0 && !is_retry)
+        return true;
+    b->gives_way[b->n_ways++] = j;
+    return false;
+}
+
+/* Does a job that has come keep the next one out? */
+static bool keeps_out(struct model *m, const struct model_schedule *s, struct behind *b)
+{
+    bool is_out = false;
+
+    *b = (struct behind){.n_ways = 0};
+    for (int i = -1; i < MODEL_AHEAD && strcmp(s->overlap, "allow") != 0; i++) {
+        const char *id = i < 0 ? s->job_id : s->ahead[i];
+        struct model_job *j = id[0] != '\0' ? model_find(m, id) : NULL;
+
+        if (j != NULL && j->corrupt == NULL && j->state <= JOB_RUNNING)
+            is_out = meet(m, s, j, b) || is_out;
+    }
+    return is_out;
+}
+
+/* Those of `behind` give way, and the cursor keeps those that are to come. */
+static void make_way(struct model *m, struct model_schedule *s, const struct behind *b)
+{
+    if (strcmp(s->overlap, "allow") == 0)
+        return;
+    memcpy(s->ahead, b->ahead, sizeof(s->ahead));
+    for (int i = 0; i < b->n_ways; i++) {
+        counts.superseded++;
+        (void)model_cancel_live(m, b->gives_way[i], MODEL_SUPERSEDED);
+    }
+}
+
+static void put_ahead(struct model_schedule *s, const char *id)
+{
+    memmove(s->ahead[1], s->ahead[0], sizeof(s->ahead) - sizeof(s->ahead[0]));
+    (void)snprintf(s->ahead[0], sizeof(s->ahead[0]), "%s", id);
+    counts.ahead++;
+}
+
 /* Its jobs are not refused. Returns whether it was added; else it was skipped. */
 static bool start(struct model *m, struct model_schedule *s, const struct occurrence *o,
                   bool is_forced, struct model_added *added)
 {
     char lock[MODEL_NAME];
     struct model_options job = options_of(m, s, o, lock);
-    struct model_job *gives_way;
+    bool is_ahead = o->due > MODEL_MS(m);
+    struct behind behind;
 
     s->has_cursor = true;
-    if (!is_forced && keeps_out(m, s, &gives_way)) {
+    if (!is_forced && !is_ahead && keeps_out(m, s, &behind)) {
         counts.skipped++;
         s->skipped++;
         return false;
     }
-    if (!is_forced && gives_way != NULL) {
-        counts.superseded++;
-        (void)model_cancel_live(m, gives_way, MODEL_SUPERSEDED);
-    }
+    if (!is_forced && !is_ahead)
+        make_way(m, s, &behind);
     (void)model_add_one(m, s->queue, &job, s->payload, added);
     counts.added++;
-    if (!is_forced)
+    if (!is_forced && is_ahead)
+        put_ahead(s, added->id);
+    else if (!is_forced)
         memcpy(s->job_id, added->id, sizeof(s->job_id));
     s->runs++;
     return true;
@@ -434,12 +482,13 @@ void model_schedule_run(struct model *m, const char *name, int64_t at, int64_t o
     int64_t due = at > MODEL_MS(m) ? at : MODEL_MS(m);
     struct occurrence o = {occurrence != MODEL_NONE ? occurrence : due, due, 0};
     struct model_added added = {"", "skipped", 0};
-    struct model_job *gives_way;
+    struct behind behind;
     const char *refusal;
 
     if (s == NULL)
         return;
-    refusal = !is_forced && keeps_out(m, s, &gives_way) ? NULL : job_refusal(m, s);
+    refusal =
+        !is_forced && due <= MODEL_MS(m) && keeps_out(m, s, &behind) ? NULL : job_refusal(m, s);
     if (refusal != NULL) {
         out_refusal(out, refusal);
         return;
@@ -488,8 +537,8 @@ static void note_failure(struct model *m, const struct model_schedule *s, const 
 /* Returns whether the jobs were not refused. */
 static bool add_jobs(struct model *m, const struct model_fire *f, struct model_schedule *s)
 {
-    struct model_job *gives_way;
-    const char *refusal = keeps_out(m, s, &gives_way) ? NULL : job_refusal(m, s);
+    struct behind behind;
+    const char *refusal = keeps_out(m, s, &behind) ? NULL : job_refusal(m, s);
     struct model_added added;
 
     if (refusal != NULL) {
@@ -678,6 +727,10 @@ static void render_cursor(const struct model_schedule *s, struct rows *rows)
         buf_printf(&text, "zones=%s ", s->zones);
     if (s->job_id[0] != '\0')
         buf_printf(&text, "job=%s ", s->job_id);
+    for (int i = 0; i < MODEL_AHEAD && s->ahead[i][0] != '\0'; i++)
+        buf_printf(&text, "%s%s", i == 0 ? "ahead=" : ",", s->ahead[i]);
+    if (s->ahead[0][0] != '\0')
+        buf_puts(&text, " ");
     buf_printf(&text, "runs=%lld skipped=%lld missed=%lld", (long long)s->runs,
                (long long)s->skipped, (long long)s->missed);
     rows_text(rows, "cursors", "hash", s->name, buf_str(&text));

@@ -269,9 +269,10 @@ static void print_counts(void)
                  (unsigned long long)b->cancelled, (unsigned long long)b->corrupt,
                  (unsigned long long)b->forgotten, (unsigned long long)b->passed);
     (void)printf(
-        "schedules: %llu jobs added, %llu occurrences skipped, %llu jobs superseded, %llu "
+        "schedules: %llu jobs added, %llu ahead, %llu occurrences skipped, %llu jobs superseded, "
+        "%llu "
         "calls refused, %llu missed, %llu moved, %llu jobs ended, %llu cursors forgotten\n",
-        (unsigned long long)s->added, (unsigned long long)s->skipped,
+        (unsigned long long)s->added, (unsigned long long)s->ahead, (unsigned long long)s->skipped,
         (unsigned long long)s->superseded, (unsigned long long)s->failed,
         (unsigned long long)s->missed, (unsigned long long)s->moved, (unsigned long long)s->ended,
         (unsigned long long)s->forgotten);
@@ -305,7 +306,8 @@ static void assert_counts(void)
     assert_true(c->followed > 0 && c->large > 0 && c->told > 0);
     assert_true(c->children > c->refused && c->refused > 0 && c->rewrote > 0);
     assert_true(b->inside > 0 && b->revived > 0 && b->cancelled > 0 && b->forgotten > 0);
-    assert_true(s->added > 0 && s->skipped > 0 && s->superseded > 0 && s->failed > 0);
+    assert_true(s->added > 0 && s->ahead > 0 && s->skipped > 0 && s->superseded > 0 &&
+                s->failed > 0);
     assert_true(s->missed > 0 && s->moved > 0 && s->ended > 0 && s->forgotten > 0);
     assert_true(topic_counts()->copies > 0 && topic_counts()->buried > 0 &&
                 topic_counts()->repeated > 0);
