@@ -61,6 +61,23 @@ static int check_queues(const struct conf_schedule *schedule, int *ret_row, stru
     return 0;
 }
 
+/* A file is read again and again, by each daemon at another time. */
+static int check_bounds(const struct conf_schedule *schedule, int *ret_row, struct err *err)
+{
+    const char *const texts[] = {schedule->from, schedule->until};
+    static const char *const names[] = {"from", "until"};
+
+    for (int i = 0; i < 2; i++) {
+        *ret_row = row_of(names[i]);
+        if (is_given(schedule, names[i]) && texts[i][0] == '+')
+            return err_set(err, ERR_CONFIG,
+                           "%s: \"%s\" is counted from now, and a file is read again and again: "
+                           "write it as 2030-01-31T09:00:00Z",
+                           names[i], conf_show(texts[i]).s);
+    }
+    return 0;
+}
+
 int conf_schedule_check(const struct conf_schedule *schedule, int *ret_row, struct err *err)
 {
     bool has_cron = is_given(schedule, "cron"), has_every = is_given(schedule, "every");
@@ -87,6 +104,8 @@ int conf_schedule_check(const struct conf_schedule *schedule, int *ret_row, stru
                        "overlap: queue and replace have a lock of their own: take "
                        "lock out");
     if (has_cron && check_cron(schedule, ret_row, err) < 0)
+        return -1;
+    if (check_bounds(schedule, ret_row, err) < 0)
         return -1;
     return check_queues(schedule, ret_row, err);
 }

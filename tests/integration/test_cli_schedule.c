@@ -133,6 +133,31 @@ static void test_its_life(void **state)
     assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 2); /* its jobs stay */
 }
 
+/* What counts from now does so in each of its forms. */
+static void test_bounds_from_now(void **state)
+{
+    static const char *const forms[] = {"+7d", "in 7d", "7d"};
+    static const char *const names[] = {"from_ms", "until_ms"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(run("schedule", "add", "s", "every", "1s", "--from", "now", "--until",
+                             forms[i], "--queue", "q"),
+                         0);
+        assert_int_equal(run("schedule", "show", "s"), 0);
+        assert_says(&out, "until             20");
+        assert_says(&out, "in 6d 23h");
+        for (size_t k = 0; k < 2; k++) {
+            struct reply *r = test_fcall(&redis, "later_schedules", "s", NULL);
+
+            assert_true(reply_named_int(r, names[k], 0) > INT64_C(1700000000000));
+            reply_free(r);
+        }
+        assert_int_equal(run("schedule", "next", "s", "-n", "1"), 0);
+        assert_says(&out, "Z");
+    }
+}
+
 /* Set the bits of these days of 2023 in a row; the day is that of the year, from 1 on. */
 static void mark(int row, const int *days)
 {
@@ -333,6 +358,7 @@ int main(void)
         cmocka_unit_test_setup(test_next_of_an_expression, flush_all),
         cmocka_unit_test_setup(test_refused, flush_all),
         cmocka_unit_test_setup(test_its_life, flush_all),
+        cmocka_unit_test_setup(test_bounds_from_now, flush_all),
         cmocka_unit_test_setup(test_calendar, flush_all),
         cmocka_unit_test_setup(test_backfill, flush_all),
         cmocka_unit_test_setup(test_backfill_of_what_is_to_come, flush_all),

@@ -114,6 +114,27 @@ static void test_refused(void **state)
     free(large);
 }
 
+/* +DURATION counts from now; past times stay as they are. A file is read again and again, so each
+ * worker would have another time. */
+static void test_bounds_from_now(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    assert_string_equal(set("s every 1s from +1h until +7d p"), "added");
+    assert_time(strtoll(field("from_ms"), NULL, 10), 3599000, 3600000);
+    assert_time(strtoll(field("until_ms"), NULL, 10), 604799000, 604800000);
+    assert_string_equal(set("s every 1s from 2020-01-01T00:00:00Z until +7d p"), "changed");
+    assert_string_equal(field("from_ms"), "1577836800000");
+    assert_starts(fcall("later_schedule_run s for +1h"), "[j");
+    (void)redis("HGET R:jobs %s", field("job"));
+    assert_time(strtoll(strstr(reply_str(fx.last), " O=") + 3, NULL, 10), 3599000, 3600000);
+    assert_string_equal(
+        fcall("later_v1_declare_schedules %s 1 more 1 6 a every 1s until +7d p", w),
+        "[[a ELATER_TIME until '+7d' is counted from now, and a file is read again and again: "
+        "write it as 2030-01-31T09:00:00Z]]");
+}
+
 static void test_too_many(void **state)
 {
     char *line = mem_strdup("HSET R:schedules");
@@ -544,6 +565,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FX_TEST(test_definition),
         FX_TEST(test_refused),
+        FX_TEST(test_bounds_from_now),
         FX_TEST(test_too_many),
         FX_TEST(test_fired_once),
         FX_TEST(test_edits),

@@ -681,6 +681,8 @@ static void test_schedules_refused(void **state)
         {"schedules:\n  a: { every: 5s, overlap: never }\n", 2, "is not one of: allow, skip"},
         {"schedules:\n  a.b: { every: 5s }\n", 2, "\"a.b\" is no queue name"},
         {"schedules:\n  -a: { every: 5s }\n", 2, "is no name of a schedule"},
+        {"schedules:\n  a:\n    every: 5s\n    until: +7d\n", 4,
+         "a: until: \"+7d\" is counted from now"},
         {"schedules:\n  a: { evry: 5s }\n", 2,
          "unknown key \"evry\" in a schedule: did you mean \"every\"?"},
         {"schedules:\n  a: { concurrency: 5 }\n", 2, "concurrency: belongs under a queue"},

@@ -64,9 +64,10 @@ function L.rfc3339(text)
   return seconds * 1000 + ms
 end
 
--- A time -> due ms: integer ms, @SECONDS (with a fraction if wanted), RFC 3339 with a zone, or
--- +DURATION from now. A time in the past becomes now. what: names the value in the error.
-function L.time(text, now_ms, what)
+-- A time -> ms: integer ms, @SECONDS (with a fraction if wanted), RFC 3339 with a zone, or
+-- +DURATION from now. now_ms: nil where a text is read again and again, and so has to name a fixed
+-- time. what: names the value in the error.
+function L.instant(text, now_ms, what)
   local ms
   if string.match(text, '^%d+$') then
     ms = tonumber(text)
@@ -76,6 +77,9 @@ function L.time(text, now_ms, what)
     end
   elseif string.match(text, '^@%d+$') or string.match(text, '^@%d+%.%d+$') then
     ms = math.floor(tonumber(string.sub(text, 2)) * 1000 + 0.5)
+  elseif string.match(text, '^%+') and not now_ms then
+    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' is counted from now, and a file is ' ..
+           'read again and again: write it as 2030-01-31T09:00:00Z')
   elseif string.match(text, '^%+') then
     ms = now_ms + L.duration(string.sub(text, 2), what)
   else
@@ -88,7 +92,12 @@ function L.time(text, now_ms, what)
   if ms > L.LATEST then
     L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' is too far away (after the year 5000)')
   end
-  return math.max(ms, now_ms)
+  return math.max(ms, 0)
+end
+
+-- The same -> due ms: a time in the past becomes now.
+function L.time(text, now_ms, what)
+  return math.max(L.instant(text, now_ms, what), now_ms)
 end
 
 -- A value of R:paused, "<until ms or 0> <since ms> <who> <reason>" -> until, 0 for no end; nil when

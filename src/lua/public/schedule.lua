@@ -4,8 +4,8 @@
 -- A schedule adds a job with PAYLOAD (at most 16 KiB) at each of its occurrences.
 -- Options: tz ZONE (of cron; UTC); queue QUEUE (NAME); overlap allow|skip|queue|replace (allow);
 -- catch_up none|last|all (last): which past occurrences count; catch_up_window D (1d); splay D (0):
--- the job is due up to so much later, always the same; from T, until T; and of later_add: priority
--- key attempts timeout expire keep lock sem rate then on_dead.
+-- the job is due up to so much later, always the same; from T, until T (as for `at`, and may be
+-- past); and of later_add: priority key attempts timeout expire keep lock sem rate then on_dead.
 -- EXPRESSION is checked roughly here, and whole by the workers: one that they cannot read gets the
 -- note bad-schedule:NAME. status: added | changed | same. A schedule that comes from a file belongs
 -- to no file any more when it is set here.
@@ -47,8 +47,8 @@ local OPTIONS = {
   catch_up = function(s, v) s.catch_up = one_of('catch_up', v, CATCH_UPS, 'none last all') end,
   catch_up_window = function(s, v) s.catch_up_window = L.positive('catch_up_window', v) end,
   splay = function(s, v) s.splay = L.duration(v, 'splay') end,
-  from = function(s, v) s.from = L.time(v, 0, 'from') end,
-  ['until'] = function(s, v) s['until'] = L.time(v, 0, 'until') end,
+  from = function(s, v, from_ms) s.from = L.instant(v, from_ms, 'from') end,
+  ['until'] = function(s, v, from_ms) s['until'] = L.instant(v, from_ms, 'until') end,
 }
 
 -- Refuse what cannot be an expression. C knows the rest.
@@ -83,13 +83,14 @@ local function read_when(kind, text)
   return kind .. ' ' .. text
 end
 
--- Read the options args[from..to]: of the schedule into s, those of its jobs into job.
-local function read_options(s, job, args, from, to, now_ms)
+-- Read the options args[from..to]: of the schedule into s, those of its jobs into job. from_ms:
+-- what +DURATION counts from, or nil.
+local function read_options(s, job, args, from, to, from_ms)
   local seen, words = {}, {}
   for i = from, to, 2 do
     local name, value = string.lower(args[i]), args[i + 1]
     if OF_JOB[name] then
-      L.option(job, seen, name, value, now_ms)
+      L.option(job, seen, name, value, job.due)
       words[#words + 1] = name .. ' ' .. value
     elseif not OPTIONS[name] then
       L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) ..
@@ -98,7 +99,7 @@ local function read_options(s, job, args, from, to, now_ms)
       L.fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
     else
       seen[name] = true
-      OPTIONS[name](s, value)
+      OPTIONS[name](s, value, from_ms)
     end
   end
   s.options = table.concat(words, ' ')
@@ -119,15 +120,16 @@ local function check(R, s, job)
   L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', s.queue)))
 end
 
--- NAME KIND TEXT [name value]... PAYLOAD -> the checked schedule, for L.put_schedule
-function L.read_schedule(R, args, now_ms)
+-- NAME KIND TEXT [name value]... PAYLOAD -> the checked schedule, for L.put_schedule. from_ms: what
+-- +DURATION counts from; nil for a file, where it is refused, as workers read it at other times
+function L.read_schedule(R, args, now_ms, from_ms)
   local n, job = #args, {priority = 5, due = now_ms}
   if n < 4 or n % 2 == 1 then
     L.fail('ELATER_ARGS', 'give NAME cron EXPRESSION|every D [name value]... PAYLOAD')
   end
   local s = {name = L.check_schedule_name(args[1]), when = read_when(args[2], args[3]), tz = 'UTC',
              overlap = 'allow', catch_up = 'last', catch_up_window = WINDOW_MS, payload = args[n]}
-  read_options(s, job, args, 4, n - 1, now_ms)
+  read_options(s, job, args, 4, n - 1, from_ms)
   s.queue = s.queue or L.check_queue(args[1])
   if s.options == '' then
     s.options = nil
@@ -138,7 +140,7 @@ end
 
 L.register('later_schedule_set', {}, function(R, args)
   local now_us = L.now_us()
-  local s = L.read_schedule(R, args, L.ms(now_us))
+  local s = L.read_schedule(R, args, L.ms(now_us), L.ms(now_us))
   local status = L.put_schedule(R, s, now_us)
   db('ZREM', R .. ':schedule:file', s.name)
   return {s.name, status}

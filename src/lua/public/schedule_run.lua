@@ -20,7 +20,7 @@ L.register('later_schedule_run', {}, function(R, args)
     elseif name == 'at' then
       given.at, i = L.time(args[i + 1], book.now_ms, 'at'), i + 2
     elseif name == 'for' then
-      given['for'], i = L.time(args[i + 1], 0, 'for'), i + 2
+      given['for'], i = L.instant(args[i + 1], book.now_ms, 'for'), i + 2
     elseif name == 'force' then
       given.force, i = true, i + 1
     else

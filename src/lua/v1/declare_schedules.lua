@@ -2,10 +2,10 @@
 --
 -- Takes the schedules from the configuration of a worker. The file that was read last holds:
 -- READ_MS is when it was read, by Redis' clock. A schedule that is there from a later reading stays
--- as it is (status older). args: as of later_schedule_set; a schedule that would be refused there
--- has the text as its status, and the others are taken. With `last`, which the last call of a file
--- says, those that an earlier reading has defined and this one has not are removed, a hundred a
--- call: a row ['', 'more'] says that there are more of them.
+-- as it is (status older). args: as of later_schedule_set, but from and until name a fixed time; a
+-- schedule that would be refused has the text as its status, and the others are taken. With `last`,
+-- which the last call of a file says, those that an earlier reading has defined and this one has
+-- not are removed, a hundred a call: a row ['', 'more'] says that there are more of them.
 -- status: added | changed | same | older | a refusal. Not allow-oom.
 -- Errors: ELATER_ARGS WORKER TYPE. Cost: O(NS log n + those removed).
 

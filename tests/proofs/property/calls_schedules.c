@@ -144,14 +144,31 @@ static void when_args(struct maker *k, struct model_schedule_options *o)
 static int64_t instant_arg(struct maker *k, const char *what)
 {
     int64_t ms = MODEL_MS(k->m) + any(k, 100000000) - 1000000;
+    char text[32];
 
     name(k, what);
-    number(k, ms);
+    if (percent(k, 70) || ms < MODEL_MS(k->m)) {
+        number(k, ms);
+        return ms;
+    }
+    (void)snprintf(text, sizeof(text), "+%lldms", (long long)(ms - MODEL_MS(k->m)));
+    arg(k, text);
     return ms;
 }
 
-static void timing_args(struct maker *k, struct model_schedule *s)
+/* from or until; a file has to name a fixed time. */
+static int64_t bound_arg(struct maker *k, struct model_schedule_options *o, const char *what)
 {
+    int64_t ms = instant_arg(k, what);
+
+    if (o->is_file && buf_str(&k->args->arg[k->args->n - 1])[0] == '+')
+        refuse(o, "ELATER_TIME");
+    return ms;
+}
+
+static void timing_args(struct maker *k, struct model_schedule_options *o)
+{
+    struct model_schedule *s = &o->s;
     static const char *const zones[] = {"Europe/Berlin", "UTC", "America/New_York"};
 
     if (percent(k, 30)) {
@@ -159,9 +176,9 @@ static void timing_args(struct maker *k, struct model_schedule *s)
         arg(k, s->tz = PICK(k, zones));
     }
     if (percent(k, 10))
-        s->from_ms = instant_arg(k, "from");
+        s->from_ms = bound_arg(k, o, "from");
     if (percent(k, 10))
-        s->until_ms = instant_arg(k, "until");
+        s->until_ms = bound_arg(k, o, "until");
     if (percent(k, 20)) {
         name(k, "splay");
         s->splay_ms = duration_arg(k, 100000);
@@ -213,11 +230,13 @@ static void choose_queue(struct maker *k, struct model_schedule *s, const char *
 }
 
 /* Behind the name. */
-static void definition_args(struct maker *k, const char *what, struct model_schedule_options *o)
+static void definition_args(struct maker *k, const char *what, bool is_file,
+                            struct model_schedule_options *o)
 {
     struct model_schedule *s = &o->s;
 
-    *o = (struct model_schedule_options){.s = {.tz = "UTC",
+    *o = (struct model_schedule_options){.is_file = is_file,
+                                         .s = {.tz = "UTC",
                                                .overlap = "allow",
                                                .catch_up = "last",
                                                .window_ms = 86400000,
@@ -229,7 +248,7 @@ static void definition_args(struct maker *k, const char *what, struct model_sche
     when_args(k, o);
     choose_queue(k, s, what);
     choices(k, o);
-    timing_args(k, s);
+    timing_args(k, o);
     options_of_jobs(k, s);
     s->payload = payload(k);
     args_bytes(k->args, s->payload.p, s->payload.n);
@@ -282,7 +301,8 @@ static void repeat_args(struct maker *k, const struct model_schedule *was,
     args_bytes(k->args, o->s.payload.p, o->s.payload.n);
 }
 
-static void one_definition(struct maker *k, const char *what, struct model_schedule_options *o)
+static void one_definition(struct maker *k, const char *what, bool is_file,
+                           struct model_schedule_options *o)
 {
     const struct model_schedule *was = schedule_of(k->m, what);
 
@@ -290,7 +310,7 @@ static void one_definition(struct maker *k, const char *what, struct model_sched
     if (was->is_there && percent(k, 40))
         repeat_args(k, was, o);
     else
-        definition_args(k, what, o);
+        definition_args(k, what, is_file, o);
 }
 
 void make_schedule_set(struct maker *k)
@@ -301,7 +321,7 @@ void make_schedule_set(struct maker *k)
 
     begin(k, "later_schedule_set");
     slot = k->args->n;
-    one_definition(k, what, &o);
+    one_definition(k, what, false, &o);
     if (percent(k, 2)) {
         o.s.name = NULL;
         buf_puts(&k->args->arg[slot], "{}");
@@ -328,7 +348,7 @@ void make_declare(struct maker *k)
         char text[24];
 
         arg(k, "");
-        one_definition(k, percent(k, 50) ? PICK(k, NAMES) : any_schedule(k), &all[i]);
+        one_definition(k, percent(k, 50) ? PICK(k, NAMES) : any_schedule(k), true, &all[i]);
         (void)snprintf(text, sizeof(text), "%d", k->args->n - slot - 1);
         buf_puts(&k->args->arg[slot], text);
     }

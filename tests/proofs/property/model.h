@@ -606,6 +606,7 @@ void schedules_render(const struct model *m, struct rows *rows);
 struct model_schedule_options {
     struct model_schedule s; /* name NULL: not well-formed; queue -1: not given */
     const char *refusal;     /* of an option; NULL: none */
+    bool is_file;            /* a file declares it */
 };
 
 void model_schedule_set(struct model *m, const struct model_schedule_options *o, struct buf *out);
