@@ -53,7 +53,8 @@ int cli_duration(const struct cli *cli, const char *option, int64_t *ret_ms, str
 
     if (text == NULL || text_parse_duration(text, ret_ms) == 0)
         return 0;
-    return err_set(err, ERR_USAGE, "--%s is no duration: write it like 250ms 10s 5m 2h 7d", option);
+    return err_set(err, ERR_USAGE, "--%s %.40s is no duration: write it like 250ms 10s 5m 2h 7d",
+                   option, text);
 }
 
 int cli_target(struct cli *cli, struct err *err)

@@ -180,7 +180,7 @@ static void test_add_and_wait_mistakes(void **state)
 {
     (void)state;
     assert_int_equal(run("add", "mail", "x", "--wait", "--wait-timeout", "5"), 64);
-    assert_says(&err, "--wait-timeout is no duration");
+    assert_says(&err, "--wait-timeout 5 is no duration");
     assert_int_equal(run("add", "mail", "x", "--wait-timeout", "5s"), 64);
     assert_says(&err, "goes with --wait");
     assert_int_equal(run("add", "mail", "--wait", "--from", "/dev/null"), 64);

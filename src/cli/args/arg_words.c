@@ -63,8 +63,8 @@ static int check_word(const struct cli_option *option, const char *const *names,
         return err_set(err, ERR_USAGE, "--%s '%s': did you mean %s?", option->name, buf_str(&safe),
                        near);
     list(&known, names);
-    return err_set(err, ERR_USAGE, "--%s '%s': there are %s: %s", option->name, buf_str(&safe),
-                   buf_str(&known), option->prose);
+    return err_set(err, ERR_USAGE, "--%s '%s': there are %s", option->name, buf_str(&safe),
+                   buf_str(&known));
 }
 
 static int check_list(const struct cli_option *option, const char *const *names, const char *value,
