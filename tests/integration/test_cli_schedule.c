@@ -245,23 +245,100 @@ static void test_import(void **state)
     assert_int_equal(count("HLEN", ROOT ":schedules"), 0);
     assert_int_equal(feed(crontab, "schedule", "import", "-", "--queue", "cron"), 1);
     assert_out("line 2: left out: MAILTO: look at dead jobs, or at later health\n"
-               "line 4: backup-4 added\n"
+               "line 4: stdin-4 added (Europe/Berlin)\n"
                "line 5: left out: column 1: '61' is no minute: write 0 to 59\n"
                "line 6: left out: @reboot is no time: add a job where the system starts\n"
                "line 7: left out: its command has a %: put what it reads into a file\n"
-               "line 8: date-8 added\n");
-    assert_int_equal(run("schedule", "show", "backup-4"), 0);
+               "line 8: stdin-8 added (Europe/Berlin)\n");
+    assert_string_equal(buf_str(&err), "");
+    assert_int_equal(run("schedule", "show", "stdin-4"), 0);
     assert_says(&out, "when              cron 30 2 * * *\ntime zone         Europe/Berlin\n"
                       "queue             cron\n");
     assert_says(&out, "payload           /usr/bin/backup --all\n");
-    assert_int_equal(run("schedule", "show", "date-8"), 0);
+    assert_int_equal(run("schedule", "show", "stdin-8"), 0);
     assert_says(&out, "payload           date +%F\n");
     assert_int_equal(feed("@daily www-data x\n", "--json", "schedule", "import", "-", "--queue",
                           "cron", "--system"),
                      0);
-    assert_out("{\"line\":1,\"schedule\":\"x-1\",\"status\":\"added\",\"reason\":\"it ran as "
-               "www-data: that is user of the queue\"}\n");
+    assert_out(
+        "{\"line\":1,\"schedule\":\"stdin-1\",\"status\":\"added\",\"tz\":\"UTC\",\"reason\":"
+        "\"it ran as www-data: that is user of the queue\"}\n");
     assert_int_equal(run("schedule", "import", "/nosuch"), 64);
+}
+
+/* Nothing that is there is replaced: neither by another file, nor by the same one after an edit. */
+static void test_import_of_a_second_file(void **state)
+{
+    (void)state;
+    assert_int_equal(feed("@daily a\n@hourly b\n", "schedule", "import", "-", "--queue", "q"), 0);
+    assert_int_equal(run("schedule", "add", "stdin-2", "cron", "@hourly", "--queue", "q",
+                         "--overlap", "skip", "b"),
+                     0);
+    assert_int_equal(feed("@daily c\n@hourly b\n", "schedule", "import", "-", "--queue", "q"), 1);
+    assert_out("line 1: stdin-1 left out: the name is taken by another schedule: give --prefix "
+               "PREFIX, or remove that one (later schedule rm stdin-1)\n"
+               "line 2: stdin-2 same (UTC)\n");
+    assert_int_equal(run("schedule", "show", "stdin-1"), 0);
+    assert_says(&out, "payload           a\n");
+    assert_int_equal(run("schedule", "show", "stdin-2"), 0);
+    assert_says(&out, "overlap           skip\n");
+    assert_int_equal(feed("@daily c\n", "schedule", "import", "-", "--queue", "q", "--dry-run"), 1);
+    assert_says(&out, "the name is taken");
+    assert_int_equal(
+        feed("@daily c\n", "schedule", "import", "-", "--queue", "q", "--prefix", "host-2"), 0);
+    assert_out("line 1: host-2-1 added (UTC)\n");
+    assert_int_equal(
+        feed("@daily c\n", "schedule", "import", "-", "--queue", "q", "--prefix", "-x"), 64);
+    assert_says(&err, "--prefix: write up to 100 letters");
+}
+
+/* cron times by CRON_TZ alone; where nobody names a zone, it is said which one holds. */
+static void test_import_zones(void **state)
+{
+    (void)state;
+    assert_int_equal(feed("TZ=Asia/Tokyo\n@daily a\n", "schedule", "import", "-", "--queue", "q"),
+                     1);
+    assert_out("line 1: left out: TZ: it is the zone of the commands, put it under env of the "
+               "queue; that of the times is CRON_TZ, or --tz\n"
+               "line 2: stdin-2 added (UTC)\n");
+    assert_says(&err, "later: from line 2 on the times are taken in UTC, since neither --tz nor "
+                      "CRON_TZ says another zone (cron takes that of its host)\n");
+    assert_int_equal(feed("@daily a\nCRON_TZ=Asia/Tokyo\n@daily b\n", "schedule", "import", "-",
+                          "--queue", "q", "--tz", "Europe/Berlin", "--prefix", "z"),
+                     0);
+    assert_out("line 1: z-1 added (Europe/Berlin)\nline 3: z-3 added (Asia/Tokyo)\n");
+    assert_string_equal(buf_str(&err), "");
+}
+
+/* Line ends of Windows are none of the commands. */
+static void test_import_line_ends(void **state)
+{
+    (void)state;
+    assert_int_equal(feed("CRON_TZ=Asia/Tokyo\r\n\r\n@daily a b\r\n30 2 * * * c\r\n", "schedule",
+                          "import", "-", "--queue", "q"),
+                     0);
+    assert_out("line 3: stdin-3 added (Asia/Tokyo)\nline 4: stdin-4 added (Asia/Tokyo)\n");
+    assert_int_equal(run("--json", "schedule", "show", "stdin-3"), 0);
+    assert_says(&out, "\"payload\":\"a b\"}");
+}
+
+/* With the users of a system's crontab as commands, or the commands as users, nothing is taken. */
+static void test_import_of_the_other_kind(void **state)
+{
+    (void)state;
+    assert_int_equal(run("schedule", "import", "/etc/crontab", "--queue", "q"), 64);
+    assert_says(&err, "/etc/crontab is a system's crontab, whose entries name a user: write "
+                      "--system");
+    assert_int_equal(feed("@daily www-data a\n17 * * * * root\tcd / && run\n", "schedule", "import",
+                          "-", "--queue", "q"),
+                     64);
+    assert_says(&err, "line 2 would run 'root'");
+    assert_says(&err, "write --system");
+    assert_int_equal(
+        feed("@daily /usr/bin/backup all\n", "schedule", "import", "-", "--queue", "q", "--system"),
+        64);
+    assert_says(&err, "line 1 has no user before its command");
+    assert_int_equal(count("HLEN", ROOT ":schedules"), 0);
 }
 
 static void test_import_without_a_file(void **state)
@@ -365,6 +442,10 @@ int main(void)
         cmocka_unit_test_setup(test_import_without_a_file, flush_all),
         cmocka_unit_test_setup(test_export_and_import, flush_all),
         cmocka_unit_test_setup(test_import, flush_all),
+        cmocka_unit_test_setup(test_import_of_a_second_file, flush_all),
+        cmocka_unit_test_setup(test_import_zones, flush_all),
+        cmocka_unit_test_setup(test_import_line_ends, flush_all),
+        cmocka_unit_test_setup(test_import_of_the_other_kind, flush_all),
         cmocka_unit_test_setup(test_health_and_metrics, flush_all),
     };
 
