@@ -23,10 +23,9 @@ static char dir[64];
 static char *later; /* the program */
 static struct proc procs[PROCS_MAX];
 
-static inline int setup(void **state)
+static inline int setup_with(const char *const *redis_args)
 {
-    (void)state;
-    test_redis_start(&redis, NULL);
+    test_redis_start(&redis, redis_args);
     test_folder_make(dir);
     later = mem_printf("%s/later", test_build_dir());
     (void)setenv("LATER_REDIS_URL", redis.url, 1);
@@ -35,6 +34,12 @@ static inline int setup(void **state)
     (void)setenv("DIR", dir, 1);
     memset(procs, 0, sizeof(procs));
     return 0;
+}
+
+static inline int setup(void **state)
+{
+    (void)state;
+    return setup_with(NULL);
 }
 
 static inline int teardown(void **state)

@@ -30,7 +30,8 @@ static struct {
     struct mono armed;
     enum keeper_end end;
     bool is_done, is_gone;
-    char told[200];
+    char told[400];
+    int times_told;
     int64_t redis_later_ms; /* than our clock */
 } world;
 
@@ -162,6 +163,7 @@ static inline void op_kill(void *ctx, int sig)
 static inline void op_tell(void *ctx, const char *text)
 {
     (void)ctx;
+    world.times_told++;
     (void)snprintf(world.told, sizeof(world.told), "%s", text);
 }
 

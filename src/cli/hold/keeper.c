@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "cli/hold/keeper_priv.h"
 
-#define LOST_LEAVE_MS 500 /* as KEEPER_LEAVE_MS, if the permit is lost */
+#define LOST_LEAVE_MS 500 /* as KEEPER_LEAVE_MS, if there is no permit, or Redis refuses */
 
 static bool is_due(struct mono at, struct mono now)
 {
@@ -52,13 +52,23 @@ void keeper_leave(struct keeper *k, struct mono now, enum keeper_end end)
 {
     k->end = end;
     k->stage = ENDING;
-    k->leave_at = mono_add_ms(now, end == KEEPER_LOST ? LOST_LEAVE_MS : KEEPER_LEAVE_MS);
+    k->retry_at = now;
+    k->leave_at = mono_add_ms(now, end == KEEPER_LOST || end == KEEPER_FAILED ? LOST_LEAVE_MS
+                                                                              : KEEPER_LEAVE_MS);
 }
 
 void keeper_fail(struct keeper *k, struct mono now, enum error_class class, const char *text)
 {
     k->ops->fail(k->ctx, class, text);
     keeper_leave(k, now, KEEPER_FAILED);
+}
+
+void keeper_fail_by_trouble(struct keeper *k, struct mono now)
+{
+    if (k->trouble.class == ERROR_CLASS_NONE)
+        keeper_fail(k, now, ERROR_CLASS_LINK, "Redis did not answer in time");
+    else
+        keeper_fail(k, now, k->trouble.class, k->trouble.text);
 }
 
 static void press(struct keeper *k, int sig)
@@ -144,16 +154,27 @@ static void press_softly(struct keeper *k, struct mono kill_at, const char *why)
     press(k, SIGTERM);
 }
 
+/* No beat was acknowledged for 12 s: say whether Redis was silent or refused them. */
+static void press_unheard(struct keeper *k)
+{
+    bool is_silent = k->trouble.class == ERROR_CLASS_NONE || k->trouble.class == ERROR_CLASS_LINK;
+    char text[400];
+
+    (void)snprintf(text, sizeof(text),
+                   "Redis %s for 12 s: the command gets TERM, and KILL after 3 s more, before "
+                   "others take its permit%s%s",
+                   is_silent ? "did not answer" : "has refused the beats", is_silent ? "" : ": ",
+                   is_silent ? "" : k->trouble.text);
+    k->is_lost = true;
+    press_softly(k, mono_add_ms(k->acked, KEEPER_KILL_MS), text);
+}
+
 /* End the command after --ttl, or if the link does not answer, while there is time for an orderly
  * end. */
 static void watch_command(struct keeper *k, struct mono now)
 {
-    if (!k->is_kept && k->pressed == 0 && is_due(mono_add_ms(k->acked, KEEPER_TERM_MS), now)) {
-        k->is_lost = true;
-        press_softly(k, mono_add_ms(k->acked, KEEPER_KILL_MS),
-                     "Redis did not answer for 12 s: the command gets TERM, and KILL after 3 s "
-                     "more, before others take its permit");
-    }
+    if (!k->is_kept && k->pressed == 0 && is_due(mono_add_ms(k->acked, KEEPER_TERM_MS), now))
+        press_unheard(k);
     if (k->pressed == 0 && is_due(k->ttl_at, now))
         press_softly(k, mono_add_ms(now, KEEPER_TTL_KILL_MS), KEEPER_OVERRUN_TEXT);
     if (k->pressed == SIGTERM && is_due(k->kill_at, now))
@@ -306,7 +327,11 @@ bool keeper_is_hurried(const struct keeper *k)
 void keeper_give_up(struct keeper *k, struct mono now)
 {
     k->give_up_at = MONO_NEVER;
-    if (k->is_patient || !k->is_up || k->epoch == 0) {
+    if (k->trouble.class != ERROR_CLASS_NONE || !k->is_up || k->epoch == 0) {
+        keeper_fail_by_trouble(k, now);
+    } else if (k->stage == GRANTED) { /* it starts, once a beat is acknowledged */
+        k->give_up_at = mono_add_ms(now, KEEPER_RETRY_MS);
+    } else if (k->is_patient) {
         keeper_leave(k, now, KEEPER_BUSY);
     } else if (keeper_is_hurried(k) && peers_has_gone(k->peers)) {
         k->is_patient = k->wants_permit = true;
@@ -328,9 +353,9 @@ void keeper_on_timer(struct keeper *k, struct mono now)
 {
     if (k->stage == GONE)
         return;
-    if ((k->stage == OUTSIDE || k->stage == GRANTED) && is_due(k->away_at, now))
-        keeper_fail(k, now, ERROR_CLASS_LINK, "the connection to Redis is gone for 30 s");
-    if (k->stage == OUTSIDE && is_due(k->give_up_at, now))
+    if (k->stage < INSIDE && is_due(k->away_at, now))
+        keeper_fail_by_trouble(k, now);
+    if (k->stage < INSIDE && is_due(k->give_up_at, now))
         keeper_give_up(k, now);
     if (k->stage == INSIDE)
         watch_command(k, now);
@@ -338,8 +363,7 @@ void keeper_on_timer(struct keeper *k, struct mono now)
         if (k->is_success)
             k->ops->tell(k->ctx, KEEPER_NOT_TOLD);
         if (k->epoch != 0 && k->end == KEEPER_RAN)
-            k->ops->tell(k->ctx, "Redis could not be told of the end: the permit comes free when "
-                                 "others miss this program, in half a minute");
+            k->ops->tell(k->ctx, KEEPER_NOT_LEFT);
         keeper_be_gone(k);
         return;
     }
@@ -357,6 +381,8 @@ void keeper_link_up(struct keeper *k, struct mono now)
     k->out = CALL_NONE;
     k->away_at = MONO_NEVER;
     k->retry_at = now;
+    if (k->trouble.call == CALL_NONE)
+        k->trouble = (struct trouble){.class = ERROR_CLASS_NONE};
     if (k->epoch != 0)
         k->beat_at = now;
     keeper_on_timer(k, now);
@@ -369,6 +395,11 @@ void keeper_link_down(struct keeper *k, struct mono now, enum error_class class,
     k->is_up = false;
     k->out = CALL_NONE;
     k->wants_beats = false;
+    /* Where it was closed for a refusal, that is the reason. */
+    if (k->trouble.class != class || k->trouble.call == CALL_NONE) {
+        k->trouble = (struct trouble){.class = class};
+        (void)snprintf(k->trouble.text, sizeof(k->trouble.text), "%s", text);
+    }
     peers_trouble(k->peers);
     if (k->stage < INSIDE && (!k->was_up || class == ERROR_CLASS_DENIED))
         keeper_fail(k, now, class, text);

@@ -11,6 +11,8 @@ static bool take(struct keeper *k, enum call call)
     if (k->out != call || k->stage == GONE)
         return false;
     k->out = CALL_NONE;
+    if (k->trouble.call == call)
+        k->trouble = (struct trouble){.class = ERROR_CLASS_NONE};
     return true;
 }
 
@@ -207,6 +209,42 @@ static void not_told(struct keeper *k, struct mono now, enum error_class class)
     k->is_success = false;
 }
 
+/* Remember why there is no permit, or no beat. Who waits longer than a moment says what for, once.
+ */
+static void note(struct keeper *k, enum call call, enum error_class class, const char *text)
+{
+    struct trouble *t = &k->trouble;
+    char line[400];
+
+    if (call == CALL_REAP || call == CALL_LEAVE)
+        return;
+    t->class = class;
+    t->call = call;
+    t->times++;
+    (void)snprintf(t->text, sizeof(t->text), "%s", text);
+    if (k->stage >= INSIDE || k->conf.wait_ms == 0 || t->times != 2)
+        return;
+    (void)snprintf(line, sizeof(line), "waits until Redis accepts it: %s", text);
+    k->ops->tell(k->ctx, line);
+}
+
+/* The address may lead to another server now, or the library be loaded there. Who does not wait
+ * tries that once. */
+static bool must_relink(const struct keeper *k, enum error_class class)
+{
+    if (class != ERROR_CLASS_MOVED && class != ERROR_CLASS_LIBRARY)
+        return false;
+    return k->stage >= INSIDE || k->conf.wait_ms != 0 || k->trouble.times < 2;
+}
+
+/* No permit was got by this call, and it is not worth waiting for one. */
+static bool is_final(const struct keeper *k, enum call call, enum error_class class)
+{
+    if (k->stage >= INSIDE || call == CALL_REAP || call == CALL_ASK_BEATS)
+        return false;
+    return k->conf.wait_ms == 0 || (class != ERROR_CLASS_WAIT && class != ERROR_CLASS_FULL);
+}
+
 /* Redis refused the question under way. */
 void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, const char *text)
 {
@@ -216,11 +254,14 @@ void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, 
         return;
     k->out = CALL_NONE;
     k->retry_at = mono_add_ms(now, KEEPER_RETRY_MS);
-    if (class == ERROR_CLASS_MOVED || class == ERROR_CLASS_LIBRARY) {
+    note(k, call, class, text);
+    if (must_relink(k, class)) {
         k->ops->relink(k->ctx, class, text);
         return;
     }
     if (call == CALL_LEAVE) {
+        if (k->end == KEEPER_RAN)
+            k->ops->tell(k->ctx, KEEPER_NOT_LEFT);
         keeper_be_gone(k);
         return;
     }
@@ -230,18 +271,15 @@ void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, 
         peers_refused(k->peers);
     else
         peers_trouble(k->peers);
-    if (call == CALL_BEAT)
+    if (is_final(k, call, class))
+        keeper_fail(k, now, class, text);
+    else if (call == CALL_BEAT)
         k->beat_at = k->retry_at;
     else if (call == CALL_ASK_BEATS && k->stage == OUTSIDE)
         keeper_leave(k, now, KEEPER_BUSY);
-    else if (call == CALL_ASK_DONE && k->stage == GRANTED)
-        keeper_fail(k, now, class, text);
     else if (call == CALL_ENTER && k->stage == INSIDE && class == ERROR_CLASS_CALL)
         keeper_lose(
             k, "the permit is lost, and Redis refuses to give it again: the command is killed");
-    else if (call != CALL_REAP && k->stage == OUTSIDE &&
-             (k->conf.wait_ms == 0 || (class != ERROR_CLASS_WAIT && class != ERROR_CLASS_FULL)))
-        keeper_fail(k, now, class, text);
     else if (call == CALL_ENTER)
         k->wants_permit = true;
     keeper_on_timer(k, now);

@@ -9,6 +9,9 @@
 
 #define KEEPER_RETRY_MS 1000 /* after an error reply, or if a question could not be sent */
 #define KEEPER_NOT_TOLD "Redis could not be told that it is done: it may run again"
+#define KEEPER_NOT_LEFT                                                                            \
+    "Redis could not be told of the end: the permit comes free when others miss this program, in " \
+    "half a minute"
 
 enum stage { OUTSIDE, GRANTED, INSIDE, ENDING, GONE };
 
@@ -25,6 +28,14 @@ enum call {
     CALL_LEAVE
 };
 
+/* Why there is no answer, until there is one. */
+struct trouble {
+    enum error_class class; /* NONE: there is no trouble. LINK: no link, or a silent one */
+    enum call call;         /* what Redis refused last. NONE: there is no link */
+    int times;              /* refused in a row */
+    char text[256];
+};
+
 struct keeper {
     struct keeper_conf conf;
     const struct keeper_ops *ops;
@@ -33,6 +44,7 @@ struct keeper {
     enum stage stage;
     enum keeper_end end;
     enum call out;
+    struct trouble trouble;
     bool is_up, was_up;
     int64_t epoch; /* 0: not registered */
     int64_t seen, seq;
@@ -58,6 +70,8 @@ struct keeper {
 /* Stop asking for the permit, or give it back: from here on only tell Redis. */
 void keeper_leave(struct keeper *k, struct mono now, enum keeper_end end);
 void keeper_fail(struct keeper *k, struct mono now, enum error_class class, const char *text);
+/* The same with the trouble that we are in. */
+void keeper_fail_by_trouble(struct keeper *k, struct mono now);
 /* Nothing more to do. */
 void keeper_be_gone(struct keeper *k);
 /* Others may get the permit: kill the command now. */

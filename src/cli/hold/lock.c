@@ -47,7 +47,7 @@ struct lock {
     struct keeper *keeper;
     struct command *child;
     struct identity me;
-    struct err last_err; /* the last error of the link or of a call */
+    struct err last_err; /* the last refusal of a call, with its cure */
     struct err failed;   /* why there is no permit */
     enum keeper_end end;
     struct boot acked; /* when the last acknowledged beat was sent */
@@ -246,11 +246,13 @@ static void op_kill(void *ctx, int sig)
 static void op_fail(void *ctx, enum error_class class, const char *text)
 {
     struct lock *l = ctx;
+    bool is_refused = class == ERROR_CLASS_CALL || class == ERROR_CLASS_TYPE;
 
-    (void)class;
-    l->failed = l->last_err;
-    if (l->failed.code == ERR_NONE)
-        (void)err_set(&l->failed, ERR_UNAVAILABLE, "%.200s", text);
+    if (is_refused && l->last_err.code != ERR_NONE)
+        l->failed = l->last_err;
+    else
+        (void)err_set(&l->failed, class == ERROR_CLASS_DENIED ? ERR_DENIED : ERR_UNAVAILABLE,
+                      "%.250s", text);
 }
 
 static void op_arm(void *ctx, struct mono at)
@@ -300,7 +302,6 @@ static void on_up(void *arg, const struct probe_result *server)
     struct lock *l = arg;
 
     (void)server;
-    l->last_err.code = ERR_NONE;
     keeper_link_up(l->keeper, mono_now());
 }
 
@@ -310,8 +311,6 @@ static void on_down(void *arg, enum error_class class, const char *text)
 
     store_redis_reset(l->store);
     remains_reset(l->remains);
-    (void)err_set(&l->last_err, class == ERROR_CLASS_DENIED ? ERR_DENIED : ERR_UNAVAILABLE,
-                  "%.250s", text);
     keeper_link_down(l->keeper, mono_now(), class, text);
 }
 
@@ -409,7 +408,7 @@ static void on_error(void *arg, enum error_class class, const char *text)
                       "ELATER_LIMIT there is no semaphore of this name: later limits set %.100s "
                       "semaphore N makes it",
                       strchr(l->order->gate, ':') + 1);
-    keeper_on_error(l->keeper, mono_now(), class, text);
+    keeper_on_error(l->keeper, mono_now(), class, l->last_err.text);
 }
 
 static void on_signal(void *arg, int sig)

@@ -170,8 +170,8 @@ static const struct cli_option once_options[] = {
 #define STATUSES                                                                                   \
     "Exit status: that of COMMAND, 128+N for signal N; 1 (-E CODE) taken, with -n or -w;\n"        \
     "75 the permit was lost and COMMAND killed; 124 --ttl; 126, 127 COMMAND cannot be run;\n"      \
-    "64 wrong arguments; 65 no such semaphore; 69 Redis cannot be reached; 71, 77 this host\n"     \
-    "is short of something, not allowed."
+    "64 wrong arguments; 65 no such semaphore; 69 Redis cannot be reached, or refuses; 71, 77\n"   \
+    "this host is short of something, not allowed."
 
 const struct cli_verb cmd_lock = {
     "lock",
@@ -243,8 +243,8 @@ const struct cli_verb cmd_once = {
     "\n"
     "Exit status: that of COMMAND, 128+N for signal N; 1 (-E CODE) done already, or being done;\n"
     "75 the lock was lost and COMMAND killed; 124 --ttl; 126, 127 COMMAND cannot be run;\n"
-    "64 wrong arguments; 69 Redis cannot be reached; 71, 77 this host is short of something,\n"
-    "not allowed.",
+    "64 wrong arguments; 69 Redis cannot be reached, or refuses; 71, 77 this host is short of\n"
+    "something, not allowed.",
     2,
     CLI_COMMAND,
     false,
