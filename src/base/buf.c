@@ -49,21 +49,28 @@ void buf_puts(struct buf *b, const char *s)
     buf_add(b, s, strlen(s));
 }
 
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
+{
+    va_list again;
+    int n;
+
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, ap);
+    if (n > 0) {
+        (void)buf_reserve(b, (size_t)n);
+        (void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list ap;
-    int n;
 
     va_start(ap, fmt);
-    n = vsnprintf(NULL, 0, fmt, ap);
+    buf_vprintf(b, fmt, ap);
     va_end(ap);
-    if (n <= 0)
-        return;
-    (void)buf_reserve(b, (size_t)n);
-    va_start(ap, fmt);
-    (void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
-    va_end(ap);
-    b->len += (size_t)n;
 }
 
 void buf_drop(struct buf *b, size_t n)

@@ -5,6 +5,7 @@
 #ifndef LATER_BASE_BUF_H
 #define LATER_BASE_BUF_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 struct buf {
@@ -26,6 +27,7 @@ char *buf_reserve(struct buf *b, size_t n);
 void buf_add(struct buf *b, const void *p, size_t n);
 void buf_puts(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 /* Drop the first n bytes. */
 void buf_drop(struct buf *b, size_t n);
 /* The text, never NULL, still owned by b. */

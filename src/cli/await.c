@@ -175,7 +175,7 @@ static void show_output(void *arg, const struct cli *cli, const struct outcome *
         out_bytes(o->output, o->output_len);
     if (strcmp(o->state, "done") == 0)
         return;
-    (void)fflush(stdout);
+    (void)out_flush();
     text_escape(&line, id, strlen(id));
     buf_puts(&line, " is ");
     text_escape(&line, o->state, strlen(o->state));

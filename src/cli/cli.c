@@ -154,7 +154,7 @@ struct reply *cli_ask_aside(struct cli *cli, const char *function, const struct 
 
     if (cli->client == NULL)
         return NULL;
-    (void)fflush(stdout);
+    (void)out_flush();
     if (cli->target.timeout_ms > ASIDE_MS)
         client_set_timeout(cli->client, ASIDE_MS);
     r = cli_ask(cli, function, call, &ignored);
@@ -329,7 +329,7 @@ void cli_complain(const struct cli *cli, const struct err *err)
     char where[320] = "";
 
     /* On a terminal, the output so far must stand before the error. */
-    (void)fflush(stdout);
+    (void)out_flush();
     buf_puts(&line, "later: ");
     if (err->code == ERR_REFUSED)
         put_refusal(&line, err->text);
@@ -381,6 +381,25 @@ int cli_each(struct cli *cli, int (*one)(struct cli *cli, const char *operand, s
     return status;
 }
 
+/* What the command has done is done, and its answer is lost: the begin of it goes where it can be
+ * read, such as the id of a job. */
+static void tell_lost(void)
+{
+    CLEANUP_BUF struct buf text = BUF_INIT;
+    const char *lost;
+    size_t n, all = out_lost(&lost, &n);
+
+    for (size_t from = 0, line; from < n; from += line + 1) {
+        const char *end = memchr(lost + from, '\n', n - from);
+
+        line = end != NULL ? (size_t)(end - lost) - from : n - from;
+        text_escape(&text, lost + from, line);
+        buf_puts(&text, "\n");
+    }
+    (void)fprintf(stderr, "later: not written (%zu bytes%s):\n%s", all,
+                  all > n ? ", the begin of them" : "", buf_str(&text));
+}
+
 /* Output that could not be written makes the command fail. */
 static int finish(struct cli *cli, int status)
 {
@@ -395,6 +414,7 @@ static int finish(struct cli *cli, int status)
     if (err.errnum == EPIPE)
         return STATUS_READER_GONE;
     cli_complain(cli, &err);
+    tell_lost();
     return status != 0 ? status : cli_status(&err);
 }
 

@@ -1,4 +1,5 @@
 /* laterd: the program. Options, then daemon_run. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,13 +74,33 @@ static int fail_to_load(const struct err *err, enum daemon_mode mode, const char
     return err_exit_status(err);
 }
 
+/* What was printed has to be written, too. */
+static int finish_output(void)
+{
+    struct err err = ERR_INIT;
+
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return EX_OK;
+    (void)err_sys(&err, errno, "cannot write the output");
+    err.code = ERR_OUTPUT;
+    return fail(&err);
+}
+
+static int check(const struct conf *conf)
+{
+    if (daemon_check(conf, environ) < 0)
+        return EX_CONFIG;
+    (void)printf("%s: ok\n", conf->path != NULL ? conf->path : "built-in configuration");
+    return finish_output();
+}
+
 static int print(const struct conf *conf)
 {
     CLEANUP_BUF struct buf out = BUF_INIT;
 
     conf_print(conf, &out);
-    return fwrite(out.data, 1, out.len, stdout) == out.len && fflush(stdout) == 0 ? EX_OK
-                                                                                  : EX_IOERR;
+    (void)fwrite(out.data, 1, out.len, stdout);
+    return finish_output();
 }
 
 static int run_as_init(char **argv)
@@ -97,7 +118,7 @@ static int tell(enum daemon_mode mode)
     else
         (void)printf("laterd %s (function library %ld, %s)\n", PACKAGE_VERSION, lua_lib_number,
                      lua_lib_hash);
-    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+    return finish_output();
 }
 
 int main(int argc, char **argv)
@@ -141,9 +162,7 @@ int main(int argc, char **argv)
     if (opt.mode == DAEMON_PRINT)
         rc = print(conf);
     else
-        rc = daemon_check(conf, environ) < 0 ? EX_CONFIG : EX_OK;
-    if (opt.mode == DAEMON_CHECK && rc == EX_OK)
-        (void)printf("%s: ok\n", conf->path != NULL ? conf->path : "built-in configuration");
+        rc = check(conf);
     conf_free(conf);
     return rc;
 }

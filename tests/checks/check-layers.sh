@@ -7,7 +7,8 @@
 #   c  every .h compiles alone
 #   d  no call that blocks the loop, no fork, no string function without a bound
 #   e  which files read a clock
-#   f  no path of a build machine, no white space at the end of a line
+#   f  the command writes to standard output by cli/show/out.h only, which keeps the errors
+#   g  no path of a build machine, no white space at the end of a line
 #
 # Rule c uses CC and CPPFLAGS.
 set -eu
@@ -26,7 +27,7 @@ list=$work/list
 find src -name '*.[ch]' ! -path src/lua/lua_lib.c | sort >"$list"
 [ -s "$list" ] || { echo "src:0: no source file was found" >&2; exit 1; }
 
-# ---- a, b, d, e: one pass over the code without comments and the contents of strings
+# ---- a, b, d, e, f: one pass over the code without comments and the contents of strings
 cat >"$work/code.awk" <<'AWK'
 function bad(reason) {
     printf "%s:%d: %s\n", file, FNR, reason
@@ -190,6 +191,9 @@ function check_code(code,    name) {
         bad("libev is named in loop/ only")
     if (folder != "redis" && code ~ /(^|[^A-Za-z0-9_])(redis[A-Z]|freeReplyObject)/)
         bad("hiredis is named in redis/ only")
+    if (folder == "cli" && file != "src/cli/show/out.c" &&
+        (code ~ /(^|[^A-Za-z0-9_])stdout([^A-Za-z0-9_]|$)/ || calls(code, "(v?printf|puts|putchar)")))
+        bad("standard output is written by cli/show/out.h, which keeps the error")
     if (code !~ /\(/)
         return
     for (name in never)
@@ -251,7 +255,7 @@ else
     echo "check-layers: no compiler (CC), headers are not compiled" >&2
 fi
 
-# ---- f
+# ---- g
 # The files that git tracks; in an unpacked archive, the files that it contains.
 # The corpus is bytes, not text.
 git ls-files | grep -v '^tests/fuzz/corpus/' >"$list" 2>/dev/null || :

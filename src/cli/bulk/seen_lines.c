@@ -22,6 +22,7 @@ struct asking {
     size_t behind;            /* offset behind all lines that were handed out */
     unsigned long long lines; /* handed out */
     unsigned long long found; /* new ones */
+    unsigned long long told;  /* up to this line the new ones were written out */
     bool has_called;
     struct err err; /* the first error */
 };
@@ -79,6 +80,18 @@ static void take_all(struct asking *a)
     a->n = 0;
     feed_drop(&a->feed, a->behind);
     a->behind = 0;
+    if (out_flush())
+        a->told = a->lines;
+}
+
+/* A key that was asked for is remembered, and nobody can take that back. */
+static void tell_unwritten(const struct asking *a)
+{
+    if (out_has_failed() && a->lines > a->told)
+        (void)fprintf(stderr,
+                      "later: the new keys of lines %llu to %llu are remembered now, but were not "
+                      "written\n",
+                      a->told + 1, a->lines);
 }
 
 /* Ask for a line. The first call waits for its answer: it loads a missing library. */
@@ -129,7 +142,6 @@ static bool step(struct asking *a)
     }
     if (got != FEED_NONE)
         return false;
-    (void)fflush(stdout);
     if (feed_read(&a->feed, -1, true, &why) < 0)
         fail(a, &why, a->lines + 1);
     return true;
@@ -145,6 +157,7 @@ int seen_lines(struct cli *cli, const char *name, const struct cli_call *options
         continue;
     if (rc == 0)
         take_all(&a);
+    tell_unwritten(&a);
     feed_done(&a.feed);
     if (rc < 0)
         return -1;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +17,15 @@
 
 #define WIDTH_DEFAULT 80
 #define WIDTH_MIN 40
+#define PENDING_MAX 65536 /* bytes; a terminal gets each line at once */
 
 static struct {
     bool is_tty;
     bool has_colour;
     size_t width;
-    int errnum; /* of the first write that failed */
+    struct buf pending; /* not yet written; once a write has failed, the begin of what was not */
+    size_t lost;        /* bytes that were not written, in all */
+    int errnum;         /* of the first write that failed */
 } out;
 
 static size_t terminal_width(void)
@@ -75,20 +79,54 @@ const char *out_style(enum out_style style)
     return out.has_colour ? sequence[style] : "";
 }
 
-static void keep_errno(void)
+static void lose(int errnum)
 {
+    out.errnum = errnum;
+    out.lost = out.pending.len;
+    if (out.pending.len > OUT_LOST_MAX)
+        out.pending.len = OUT_LOST_MAX;
+}
+
+/* Standard output may have been made non-blocking by whoever gave it to us. */
+static void wait_for_room(void)
+{
+    struct pollfd fd = {STDOUT_FILENO, POLLOUT, 0};
+
+    (void)poll(&fd, 1, -1);
+}
+
+bool out_flush(void)
+{
+    size_t done = 0;
+
+    while (out.errnum == 0 && done < out.pending.len) {
+        ssize_t n = write(STDOUT_FILENO, out.pending.data + done, out.pending.len - done);
+
+        if (n > 0)
+            done += (size_t)n;
+        else if (n < 0 && errno == EAGAIN)
+            wait_for_room();
+        else if (n == 0 || errno != EINTR) {
+            int errnum = n == 0 ? EIO : errno;
+
+            buf_drop(&out.pending, done);
+            lose(errnum);
+        }
+    }
     if (out.errnum == 0)
-        out.errnum = errno != 0 ? errno : EIO;
+        buf_clear(&out.pending);
+    return out.errnum == 0;
 }
 
 void out_printf(const char *fmt, ...)
 {
+    CLEANUP_BUF struct buf text = BUF_INIT;
     va_list ap;
 
     va_start(ap, fmt);
-    if (vprintf(fmt, ap) < 0)
-        keep_errno();
+    buf_vprintf(&text, fmt, ap);
     va_end(ap);
+    out_bytes(text.data, text.len);
 }
 
 void out_label(const char *label)
@@ -98,8 +136,18 @@ void out_label(const char *label)
 
 void out_bytes(const void *p, size_t n)
 {
-    if (n > 0 && fwrite(p, 1, n, stdout) != n)
-        keep_errno();
+    size_t kept = n;
+
+    if (n == 0)
+        return;
+    if (out.errnum != 0) {
+        out.lost += n;
+        kept = out.pending.len < OUT_LOST_MAX ? OUT_LOST_MAX - out.pending.len : 0;
+    }
+    buf_add(&out.pending, p, kept < n ? kept : n);
+    if (out.errnum == 0 &&
+        (out.pending.len >= PENDING_MAX || (out.is_tty && memchr(p, '\n', n) != NULL)))
+        (void)out_flush();
 }
 
 void out_text(const void *p, size_t n)
@@ -134,9 +182,18 @@ bool out_has_failed(void)
 
 int out_finish(struct err *err)
 {
-    if (fflush(stdout) != 0)
-        keep_errno();
-    return out.errnum == 0 ? 0 : err_sys(err, out.errnum, "cannot write the output");
+    if (out_flush())
+        return 0;
+    (void)err_sys(err, out.errnum, "cannot write the output");
+    err->code = ERR_OUTPUT;
+    return -1;
+}
+
+size_t out_lost(const char **ret, size_t *ret_n)
+{
+    *ret = buf_str(&out.pending);
+    *ret_n = out.pending.len;
+    return out.lost;
 }
 
 const char *out_span(int64_t ms, char text[48])

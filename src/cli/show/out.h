@@ -2,8 +2,8 @@
  * The output of a command, for people on a terminal or for the next program in a pipe.
  *
  * Bytes from Redis go through out_text, out_lines or a table, which escape them. out_bytes is for
- * what the user wants raw. Output is buffered. A write error (the reader went away, the disk is
- * full) is kept, and out_finish returns it. One thread.
+ * what the user wants raw. This is the one way to standard output, in buffers of its own: a write
+ * error (the reader went away, the disk is full) is kept, and out_finish returns it. One thread.
  */
 #ifndef LATER_CLI_SHOW_OUT_H
 #define LATER_CLI_SHOW_OUT_H
@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+
+#define OUT_LOST_MAX 1024 /* bytes that are kept of what could not be written */
 
 /* Look at stdout and the environment once: terminal or not, its width, colour or not. */
 void out_init(void);
@@ -37,10 +39,15 @@ void out_text(const void *p, size_t n);
 /* Escaped, but line ends and tabs stay; ends with a line end if there was anything. */
 void out_lines(const void *p, size_t n);
 
+/* Write what is there so far, before something else is said or waited for. Whether all was. */
+bool out_flush(void);
 /* Whether a write has failed: then a long listing may stop. */
 bool out_has_failed(void);
-/* Flush. 0, or -1 with code SYSTEM (errnum EPIPE: the reader went away). */
+/* Flush. 0, or -1 with code OUTPUT (errnum EPIPE: the reader went away). */
 int out_finish(struct err *err);
+/* Once a write has failed: the begin of what was not written, and how many bytes that are in all.
+ */
+size_t out_lost(const char **ret, size_t *ret_n);
 
 /* "4m 59s", "2d 3h", "250ms": a length of time for people; cut, not rounded. */
 const char *out_span(int64_t ms, char out[48]);

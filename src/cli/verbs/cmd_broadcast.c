@@ -89,7 +89,7 @@ static void show(void *arg, const struct cli *cli, const struct outcome *outcome
         text_escape(&line, outcome->reason, outcome->reason_len);
     }
     out_printf("%s\n", buf_str(&line));
-    (void)fflush(stdout);
+    (void)out_flush();
 }
 
 /* Wait for each in turn. Returns the status of the first that was not done; 0: all were. */

@@ -119,7 +119,7 @@ static void show_gap(const struct events *t, const char *event, const char *name
         json_print(line);
         return;
     }
-    (void)fflush(stdout);
+    (void)out_flush();
     (void)fprintf(stderr, "later: %s\n", text);
 }
 
