@@ -403,6 +403,20 @@ static void tell_preflight(struct daemon *d, const struct preflight *p)
     d->preflight = *p;
 }
 
+/* Without a right or a command our calls are refused, and our link goes down and up again: each
+ * time say so where `later health` looks. */
+static void note_missing(struct daemon *d, const struct preflight *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        CLEANUP_FREE char *note = NULL;
+
+        if (strcmp(p->at[i].check, "rights") != 0 && strcmp(p->at[i].check, "commands") != 0)
+            continue;
+        note = mem_printf("%s %s %s", d->me.host, d->me.process.pid, p->at[i].text);
+        (void)store_note(d->store, "missing-right", note);
+    }
+}
+
 static void on_up(void *arg, const struct probe_result *server)
 {
     struct daemon *d = arg;
@@ -422,6 +436,7 @@ static void on_up(void *arg, const struct probe_result *server)
             return;
         }
     }
+    note_missing(d, &server->preflight);
     d->was_up = d->has_been_up = true;
     d->down_logged = (struct mono){0};
     sched_link_up(d->sched, mono_now());

@@ -10,7 +10,11 @@ struct error_rule {
     const char *cure;
 };
 
-/* The first row that fits counts. */
+#define NO_RIGHT " (a right is missing: doc/security.md has the roles)"
+#define NO_COMMAND                                                                                 \
+    " (the server has renamed or disabled a command that the library calls: later setup names it)"
+
+/* The first row that fits counts. Redis 7.0 and its successors have other words for the same. */
 static const struct error_rule rows[] = {
     {"ELATER_TYPE", NULL, ERROR_CLASS_TYPE, ERR_REFUSED, ""},
     {"ELATER_", NULL, ERROR_CLASS_CALL, ERR_REFUSED, ""},
@@ -30,12 +34,13 @@ static const struct error_rule rows[] = {
     {"MOVED", NULL, ERROR_CLASS_MOVED, ERR_UNAVAILABLE, " (Redis Cluster is not in this version)"},
     {"ASK", NULL, ERROR_CLASS_MOVED, ERR_UNAVAILABLE, " (Redis Cluster is not in this version)"},
     {NULL, "Function not found", ERROR_CLASS_LIBRARY, ERR_UNAVAILABLE, " (run: later setup)"},
-    {NULL, "can't run this command", ERROR_CLASS_DENIED, ERR_DENIED,
-     " (a right is missing: doc/security.md has the roles)"},
-    {NULL, "can't access", ERROR_CLASS_DENIED, ERR_DENIED,
-     " (a right is missing: doc/security.md has the roles)"},
-    {"NOPERM", NULL, ERROR_CLASS_DENIED, ERR_DENIED,
-     " (a right is missing: doc/security.md has the roles)"},
+    {NULL, "can't run this command", ERROR_CLASS_DENIED, ERR_DENIED, NO_RIGHT},
+    {NULL, "can't access", ERROR_CLASS_DENIED, ERR_DENIED, NO_RIGHT},
+    {NULL, "can't publish to the channel", ERROR_CLASS_DENIED, ERR_DENIED, NO_RIGHT},
+    {NULL, "ACL failure in script", ERROR_CLASS_DENIED, ERR_DENIED, NO_RIGHT},
+    {"NOPERM", NULL, ERROR_CLASS_DENIED, ERR_DENIED, NO_RIGHT},
+    {NULL, "command called from script", ERROR_CLASS_DENIED, ERR_DENIED, NO_COMMAND},
+    {NULL, "acl_check_cmd()", ERROR_CLASS_DENIED, ERR_DENIED, NO_COMMAND},
     {"NOAUTH", NULL, ERROR_CLASS_DENIED, ERR_DENIED,
      " (give a password: redis_password_file, or REDISCLI_AUTH of the command)"},
     {"WRONGPASS", NULL, ERROR_CLASS_DENIED, ERR_DENIED,

@@ -104,7 +104,7 @@ int preflight_rights(struct preflight *p, struct client *c, const char *ns, stru
 {
     struct err why = ERR_INIT;
     struct reply *r = client_fcall(c, ns, "later_v1_rights", 0, NULL, NULL, &why);
-    CLEANUP_BUF struct buf missing = BUF_INIT;
+    CLEANUP_BUF struct buf missing = BUF_INIT, renamed = BUF_INIT;
 
     if (r == NULL) {
         /* An older library that is pinned there does not have the function. */
@@ -112,11 +112,22 @@ int preflight_rights(struct preflight *p, struct client *c, const char *ns, stru
             return 0;
         return err_set(err, why.code, "%s", why.text);
     }
-    for (size_t i = 0; i < reply_count(r); i++)
-        buf_printf(&missing, " %s", reply_str(reply_at(r, i)));
+    for (size_t i = 0; i < reply_count(r); i++) {
+        const char *command = reply_str(reply_at(r, i)), *mark = strchr(command, '(');
+
+        if (mark != NULL)
+            buf_printf(&renamed, " %.*s", (int)(mark - command), command);
+        else
+            buf_printf(&missing, " %s", command);
+    }
     if (missing.len > 0)
         find(p, "rights", "this user may not:%.90s; jobs wait until its ACL allows it",
              buf_str(&missing));
+    if (renamed.len > 0)
+        find(p, "commands",
+             "the server has renamed or disabled:%.60s; what needs them is refused: take them out "
+             "of rename-command in its configuration",
+             buf_str(&renamed));
     reply_free(r);
     return 0;
 }

@@ -14,8 +14,9 @@
 #define PREFLIGHT_MAX 8
 
 struct preflight_finding {
-    const char *check; /* eviction persistence disk memory replica cluster rights; constant */
-    char text[200];    /* what it means, and the cure */
+    const char
+        *check;     /* eviction persistence disk memory replica cluster rights commands; constant */
+    char text[200]; /* what it means, and the cure */
 };
 
 struct preflight {
@@ -29,7 +30,8 @@ void preflight_read(struct preflight *p, const char *info);
 /* The value of a line "name:value" of INFO, cut to fit; "" when there is none. Pure. */
 void preflight_value(const char *info, const char *name, char *ret, size_t size);
 
-/* Append the rights that this user lacks in the namespace; the library must be there. Blocking.
+/* Append the rights that this user lacks in the namespace, and the commands that the server has
+ * renamed; the library must be there. Blocking.
  * 0, or -1 when the call failed. */
 int preflight_rights(struct preflight *p, struct client *c, const char *ns, struct err *err);
 

@@ -446,6 +446,124 @@ static void test_health_tells_of_refused_adds(void **state)
     assert_true(is_ok(NULL));
 }
 
+/* ---- a right is withdrawn, or a command was renamed */
+
+static bool cause_says(void *text)
+{
+    json_t *object;
+    bool found = health(&object) == 1;
+    char *causes = json_dumps(json_object_get(object, "causes"), 0);
+
+    found = found && strstr(causes, text) != NULL;
+    free(causes);
+    json_decref(object);
+    return found;
+}
+
+/* The worker has said that it has room. */
+static bool has_told_its_room(void *arg)
+{
+    struct reply *keys = test_redis_call(&redis, "KEYS", ROOT ":worker:*", NULL);
+    struct reply *room =
+        reply_count(keys) == 0
+            ? NULL
+            : test_redis_call(&redis, "HGET", reply_str(reply_at(keys, 0)), "room", NULL);
+    bool has = reply_len(room) > 0;
+
+    (void)arg;
+    reply_free(room);
+    reply_free(keys);
+    return has;
+}
+
+static void test_health_names_a_missing_right(void **state)
+{
+    CLEANUP_FREE char *url = mem_printf("unix:worker@%s", redis.sock);
+
+    (void)state;
+    /* One that was missing a minute ago is no cause. */
+    reply_free(
+        test_redis_call(&redis, "HSET", ROOT ":notes", "missing-right:host 1 text", "1", NULL));
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "worker", "on", "nopass", "~*", "&*",
+                               "+@all", NULL));
+    test_handler(dir, "mail", "true");
+    test_laterd_conf(&a, dir, "a", url, "");
+    test_laterd_start(&a);
+    assert_true(test_until(has_told_its_room, NULL, LONG_MS));
+    assert_true(test_until(is_ok, NULL, LONG_MS));
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "worker", "-zrem", NULL));
+    reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
+    assert_true(test_until(cause_says, (void *)(uintptr_t) "this user may not: ZREM", LONG_MS));
+    assert_true(test_until(cause_says, (void *)(uintptr_t) "is not allowed to start it", LONG_MS));
+    assert_false(cause_says((void *)(uintptr_t) "has room for it"));
+    reply_free(test_redis_call(&redis, "ACL", "SETUSER", "worker", "+zrem", NULL));
+}
+
+static int fx_open_renamed(void **state)
+{
+    static const char *const args[] = {"--appendonly", "yes", "--rename-command", "SCAN", "", NULL};
+
+    (void)state;
+    return fx_open_with(args);
+}
+
+static int fx_open_five_renamed(void **state)
+{
+    static const char *const args[] = {"--rename-command",
+                                       "SCAN",
+                                       "",
+                                       "--rename-command",
+                                       "EXISTS",
+                                       "",
+                                       "--rename-command",
+                                       "SUBSCRIBE",
+                                       "",
+                                       "--rename-command",
+                                       "TIME",
+                                       "x-time",
+                                       "--rename-command",
+                                       "ZADD",
+                                       "",
+                                       NULL};
+
+    (void)state;
+    return fx_open_with(args);
+}
+
+static void says(const char *line, int status, const char *text)
+{
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
+
+    (void)setenv("LATER", later, 1);
+    (void)setenv("LATER_REDIS_URL", redis.url, 1);
+    (void)setenv("DIR", dir, 1);
+    test_says(line, status, text);
+}
+
+static void test_a_renamed_command_is_named(void **state)
+{
+    (void)state;
+    test_handler(dir, "mail", "echo ran >> %s", out);
+    start_a("");
+    assert_int_equal(test_lines(a.log, "check=commands"), 1);
+    assert_int_equal(test_lines(a.log, "renamed or disabled: SCAN;"), 1);
+    reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
+    assert_true(test_until_lines(out, "ran", 1, LONG_MS));
+    says("$LATER setup", 0, "renamed or disabled: SCAN;");
+}
+
+static void test_five_renamed_commands_are_named(void **state)
+{
+    (void)state;
+    test_handler(dir, "mail", "true");
+    test_laterd_conf(&a, dir, "a", redis.url, "");
+    test_laterd_launch(&a);
+    assert_true(test_until_lines(a.log, "renamed or disabled: EXISTS ZADD SUBSCRIBE TIME SCAN;", 1,
+                                 LONG_MS));
+    says("$LATER add mail x", 77, "later setup names it");
+    says("$LATER setup", 0, "EXISTS ZADD SUBSCRIBE TIME SCAN;");
+}
+
 /* Without strict a finding is logged once, and the daemon works. */
 static void test_preflight_warns(void **state)
 {
@@ -488,6 +606,10 @@ int main(void)
         TEST(test_strict_refuses),
         TEST(test_preflight_warns),
         TEST(test_health_tells_of_refused_adds),
+        TEST(test_health_names_a_missing_right),
+        cmocka_unit_test_setup_teardown(test_a_renamed_command_is_named, fx_open_renamed, fx_close),
+        cmocka_unit_test_setup_teardown(test_five_renamed_commands_are_named, fx_open_five_renamed,
+                                        fx_close),
     };
 
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());

@@ -1,11 +1,13 @@
 #include "cli/cli.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "lua/lua_lib.h"
 #include "redis/lib.h"
+#include "redis/preflight.h"
 
 static void show_json(const struct lib_state *state)
 {
@@ -35,6 +37,19 @@ static void show(const struct lib_state *state)
                    : ": --force loads it");
 }
 
+/* An error of the library cannot say which command the server does not know. */
+static void tell_renamed(struct cli *cli)
+{
+    struct preflight found = {.n = 0};
+    struct err ignored = ERR_INIT;
+
+    (void)preflight_rights(&found, cli->client, cli->target.ns, &ignored);
+    for (size_t i = 0; i < found.n; i++) {
+        if (strcmp(found.at[i].check, "commands") == 0)
+            (void)fprintf(stderr, "later: %s\n", found.at[i].text);
+    }
+}
+
 static int run(struct cli *cli, struct err *err)
 {
     bool is_forced = cli_value(cli, "force") != NULL;
@@ -54,6 +69,7 @@ static int run(struct cli *cli, struct err *err)
         show_json(&state);
     else
         show(&state);
+    tell_renamed(cli);
     return 0;
 }
 
