@@ -15,8 +15,9 @@ end
 
 -- ---- joining
 
--- May n new jobs join the batch of this definition? size: how many members it has; inside: the
--- batch of the job that adds them, nil: none does. Its name was checked.
+-- May n new jobs join the batch of this definition, those that will follow them included? size: how
+-- many members it has; inside: the batch of the job that adds them, nil: none does. Its name was
+-- checked.
 function L.check_batch_size(name, text, size, n, inside)
   local batch = L.known_batch(name, text) or L.fail_no_batch(name)
   if batch.cancelled_ms then
@@ -29,10 +30,19 @@ function L.check_batch_size(name, text, size, n, inside)
   end
 end
 
--- The same, for a call that writes through its draft.
-function L.check_join(R, name, n, inside)
-  L.check_batch_size(name, db('HGET', R .. ':batches', name), db('ZCARD', members_key(R, name)), n,
-               inside)
+-- May n new jobs like this one join its batch? For a call that writes through its draft.
+function L.check_join(R, job, n)
+  L.check_batch_size(job.b, db('HGET', R .. ':batches', job.b), db('ZCARD', members_key(R, job.b)),
+                     n * L.chain_length(job), job.inside)
+end
+
+-- The next job of a chain is to join. Chains that were added before it may have filled the batch:
+-- then the attempt has failed, as with a child that is refused.
+function L.check_room(R, name)
+  if db('ZCARD', members_key(R, name)) >= MEMBERS_MAX then
+    error({refused = 'batch ' .. L.quote(name) .. ' has ' .. L.int(MEMBERS_MAX) ..
+           ' members: the next job of the chain cannot join'})
+  end
 end
 
 -- -> the batch of which a job is a member, nil for none: the batch that its record names may be

@@ -27,17 +27,16 @@ function L.add_then(job, queue)
   job.n = (job.n and job.n .. ',' or '') .. L.check_queue(queue)
 end
 
+-- -> how many jobs come of it, itself included
+function L.chain_length(job)
+  return 1 + (job.thens or 0)
+end
+
 -- Refuse a chain with a queue name too many, or whose header would be too long. A next job is not
--- refused for its queue's name: by then it is too late.
+-- refused for its queue's name: by then it is too late. So the add reserves the names.
 function L.check_chain(R, job)
-  local new, is_new = 0, {}
-  for queue in string.gmatch((job.n or '') .. ',' .. (job.d or ''), '[^,]+') do
-    if not is_new[queue] and db('SISMEMBER', R .. ':names', queue) == 0 then
-      new, is_new[queue] = new + 1, true
-    end
-  end
-  if new > 0 and db('SCARD', R .. ':names') + new > L.MAX_QUEUES then
-    L.fail_full()
+  if not job.is_named then
+    L.new_names(R, L.chain_queues(job))
   end
   local n = #L.header(job) + OF_PARENT
   if n > L.HEADER_MAX then
@@ -168,10 +167,14 @@ end
 
 -- A job that is done is followed by the next one of its chain, unless its batch is cancelled. job:
 -- as L.parse tells it, with its record. result: what its handler gave as its result, nil for
--- nothing. stays: the job is kept. -> the id of the next one, nil for none
+-- nothing. stays: the job is kept. Fails with {refused = text}. -> the id of the next one, nil for
+-- none
 function L.add_next(R, id, job, result, stays, now_ms)
   local queue, rest = string.match(job.n or '', '^([^,]+),?(.*)$')
   local batch = queue and L.member_batch(R, id, job.b)
+  if batch and not batch.cancelled_ms then
+    L.check_room(R, batch.name)
+  end
   if queue and not (batch and batch.cancelled_ms) then
     return add_caused(R, id, job, {queue = queue, n = rest ~= '' and rest or nil, d = job.d,
                             b = batch and batch.name}, result,

@@ -4,12 +4,13 @@
 --   R:index:state  HASH  how far L.mend_names is: when it ran last, ms, and a cursor of each source
 --
 -- Kinds and their sources: queue (R:names), sem and rate (the definitions of R:limits), lock (what
--- queues declare in R:queues), schedule, batch, topic (the subscriptions of R:topics). The index
--- follows the sources: L.commit tells L.note_names of each write to them; the few writes past the
--- draft call L.index_queues. It is a hint: one that cannot be written harms no call. What is
+-- queues declare in R:queues), schedule, batch, topic (the subscriptions of R:topics). Members of
+-- the kind `use` are no names: they keep those of queues from being tidied away (uses.lua). The
+-- index follows the sources: L.commit tells L.note_names of each write to them; the few writes past
+-- the draft call L.index_queues. It is a hint: one that cannot be written harms no call. What is
 -- missing then, and what was there before the index, is mended by tidying.
 
-local INDEX_MAX = 200000    -- more than all names that the other limits allow
+L.INDEX_MAX = 400000        -- more than all names that the other limits allow
 local AT_ONCE = 1000        -- names in a command
 local BYTES_MAX = 256       -- bytes, of what tidying takes over
 local GATES_READ = 2000     -- queues with gates; with more of them, locks that are gone are left
@@ -19,20 +20,27 @@ local function declared_lock(text)
   return gates and gates.lock
 end
 
--- Source -> the member that one of its names and its value stand for; nil: none.
+-- Source -> the members that one of its names and its value stand for.
 local MEMBERS = {
-  names = function(name) return 'queue:' .. name end,
+  names = function(name) return {'queue:' .. name} end,
   limits = function(name, definition)
     local limit = L.parse_limit(definition)
-    return limit and limit.kind .. ':' .. name
+    return {limit and limit.kind .. ':' .. name or nil}
   end,
   queues = function(_, gates)
     local lock = declared_lock(gates)
-    return lock and 'lock:' .. lock
+    return {lock and 'lock:' .. lock or nil}
   end,
-  schedules = function(name) return 'schedule:' .. name end,
-  batches = function(name) return 'batch:' .. name end,
-  topics = function(name) return 'topic:' .. name end,
+  schedules = function(name, text)
+    local s = L.parse_schedule(name, text)
+    return L.use_members('schedule', name, s and L.schedule_queues(s) or {})
+  end,
+  batches = function(name, text)
+    local batch = L.known_batch(name, text)
+    local is_open = batch and not batch.ended_ms
+    return L.use_members('batch', name, is_open and L.batch_queues(batch) or {})
+  end,
+  topics = function(name, text) return L.use_members('topic', name, L.topic_queues(text)) end,
 }
 
 local root_of, members_of
@@ -64,7 +72,7 @@ end
 local function add(R, members)
   local key = R .. ':index'
   local n = redis.pcall('ZCARD', key)
-  local last = type(n) == 'number' and math.min(#members, INDEX_MAX - n) or 0
+  local last = type(n) == 'number' and math.min(#members, L.INDEX_MAX - n) or 0
   for from = 1, last, AT_ONCE do
     run('ZADD', key, members, from, math.min(from + AT_ONCE - 1, last))
   end
@@ -113,20 +121,33 @@ local function follow(R, added, dropped)
   add(R, added)
 end
 
+-- Append to a list those members that are not among the others.
+local function append_others(list, members, others)
+  local is_other = {}
+  for _, member in ipairs(others) do
+    is_other[member] = true
+  end
+  for _, member in ipairs(members) do
+    list[#list + 1] = not is_other[member] and member or nil
+  end
+end
+
 -- The call is going to write these names of a source, and to remove those. e: its entry in the
 -- draft
 function L.note_names(R, e, set, unset)
-  local member, added, dropped = members_of[e.key], {}, {}
-  for _, name in ipairs(set) do
-    local was = e.was[name] and member(name, e.was[name])
-    local is = member(name, e.cells[name])
-    if is ~= (was or nil) then
-      added[#added + 1] = is
-      dropped[#dropped + 1] = was or nil
+  local members, added, dropped = members_of[e.key], {}, {}
+  local function note(name, was, is)
+    was, is = was and members(name, was) or {}, is and members(name, is) or {}
+    if table.concat(was, '\n') ~= table.concat(is, '\n') then
+      append_others(added, is, was)
+      append_others(dropped, was, is)
     end
   end
+  for _, name in ipairs(set) do
+    note(name, e.was[name], e.cells[name])
+  end
   for _, name in ipairs(unset) do
-    dropped[#dropped + 1] = e.was[name] and member(name, e.was[name]) or nil
+    note(name, e.was[name])
   end
   if #added + #dropped > 0 then
     L.hint(follow, R, added, dropped)
@@ -164,22 +185,18 @@ end
 local function add_fields(R, source, fields)
   local members = {}
   for i = 1, #fields, 2 do
-    members[#members + 1] = MEMBERS[source](fields[i], fields[i + 1])
-  end
-  add_missing(R, members)
-end
-
-local function add_names(R, source, names)
-  local members = {}
-  for i, name in ipairs(names) do
-    members[i] = MEMBERS[source](name)
+    append_others(members, MEMBERS[source](fields[i], fields[i + 1]), {})
   end
   add_missing(R, members)
 end
 
 -- Each adds a page of a source from a cursor on. -> the next cursor, 0 at the end
 local function add_some_queues(R)
-  add_names(R, 'names', redis.call('SRANDMEMBER', R .. ':names', PAGE)) -- all of them if few
+  local names = redis.call('SRANDMEMBER', R .. ':names', PAGE) -- all of them if few
+  for i, name in ipairs(names) do
+    names[i] = 'queue:' .. name
+  end
+  add_missing(R, names)
   return 0
 end
 
@@ -199,14 +216,31 @@ end
 -- The batches in one of the two sets that have them.
 local function walk_batches(set)
   return function(R, rank)
-    local names = redis.call('ZRANGE', R .. ':batch:' .. set, rank, rank + PAGE - 1)
-    add_names(R, 'batches', names)
-    return #names == PAGE and rank + PAGE or 0
+    local names, fields = redis.call('ZRANGE', R .. ':batch:' .. set, rank, rank + BIG_PAGE - 1), {}
+    local texts = names[1] and redis.call('HMGET', R .. ':batches', unpack(names)) or {}
+    for i, name in ipairs(names) do
+      fields[2 * i - 1], fields[2 * i] = name, texts[i]
+    end
+    add_fields(R, 'batches', fields)
+    return #names == BIG_PAGE and rank + BIG_PAGE or 0
   end
 end
 
 -- Kinds whose names are the fields of a hash.
 local HASHES = {batch = 'batches', schedule = 'schedules', topic = 'topics'}
+
+-- name: of a member of the kind `use`
+local function is_use(R, name, member)
+  local what, of = string.match(name, '^%S+ (%l+):(.+)$')
+  local source = HASHES[what or '']
+  local text = source and redis.call('HGET', R .. ':' .. source, of)
+  for _, other in ipairs(text and MEMBERS[source](of, text) or {}) do
+    if other == member then
+      return true
+    end
+  end
+  return L.is_chain_use(name)
+end
 
 -- Is this still a name of its source?
 local function is_there(R, kind, name, member, locks)
@@ -220,6 +254,8 @@ local function is_there(R, kind, name, member, locks)
       locks.all = declared_locks(R) or false
     end
     return not locks.all or locks.all[member]
+  elseif kind == 'use' then
+    return is_use(R, name, member)
   end
   local source = HASHES[kind or '']
   return source and redis.call('HEXISTS', R .. ':' .. source, name) == 1

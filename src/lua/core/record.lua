@@ -184,6 +184,9 @@ function L.enqueue(R, id, job, tries, due, is_new)
   local key, mark = L.waiting_key(R, job, tries)
   db('ZADD', key, due, id)
   if job.W then
+    if is_new then
+      L.check_names(R, job.queue)
+    end
     L.put_pin(R, job.queue, job.W)
     db('SADD', R .. ':names', job.queue)
     L.wake(R, job.queue)

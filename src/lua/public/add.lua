@@ -262,13 +262,14 @@ function L.put_token(R, job, reply, print, now_us)
   end
 end
 
--- Write a new job. origin: where it comes from, for `later tail`; nil: an add. -> its id
+-- Write a new job. origin: where it comes from, for `later tail`; nil: an add; is_named: what adds
+-- it has reserved the names of its queues (uses.lua). -> its id
 local function put_new(R, job, payload, now_us)
   local id = L.id(L.tick(R, now_us, 1))
   job.big = #payload > L.BIG
   L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
   L.is_new(L.waiting_key(R, job, L.NEW), 'zset', id)
-  L.enqueue(R, id, job, L.NEW, job.due, true)
+  L.enqueue(R, id, job, L.NEW, job.due, not job.is_named)
   if job.b then
     L.join(R, job.b, id)
   end
@@ -287,8 +288,9 @@ function L.add_ungated(R, job, payload, now_us)
     return reply
   end
   if job.b then
-    L.check_join(R, job.b, 1, job.inside)
+    L.check_join(R, job, 1)
   end
+  L.put_chain_names(R, job)
   reply = job.u and L.add_unique(R, job, payload)
   if not reply then
     local id = put_new(R, job, payload, now_us)

@@ -44,6 +44,9 @@ local function write(R, id, job, payload, token)
   if job.b then
     redis.call('ZADD', R .. ':members:' .. job.b, 0, id)
   end
+  if job.n or job.d then
+    job.new_names = L.add_chain_names(R, job)
+  end
   if mark then
     set_mark(R, job, mark)
   end
@@ -83,6 +86,9 @@ local function take_back(R, id, job, clock)
   if job.has_name then
     redis.pcall('SREM', R .. ':names', job.queue)
   end
+  if job.new_names and job.new_names[1] then
+    redis.pcall('SREM', R .. ':names', unpack(job.new_names))
+  end
   if job.has_head then
     local ok, n = pcall(L.count_in, L.head_sets(R, job.queue))
     if ok and n == 0 then
@@ -103,7 +109,7 @@ function L.add_at_once(R, job, payload, now_us)
   end
   if job.b then
     L.check_batch_size(job.b, redis.call('HGET', R .. ':batches', job.b),
-                 redis.call('ZCARD', R .. ':members:' .. job.b), 1)
+                       redis.call('ZCARD', R .. ':members:' .. job.b), L.chain_length(job))
   end
   local number, clock = L.tick_at_once(R, now_us)
   local reply = {L.id(number), 'added', job.due}
@@ -114,6 +120,9 @@ function L.add_at_once(R, job, payload, now_us)
     L.need(R, 'jobs', 'hash', 'q:' .. job.queue .. ':' .. L.int(job.priority), 'zset',
            'prio', 'hash', 'heads', 'zset', 'names', 'set')
     error(why, 0)
+  end
+  if job.new_names then
+    L.index_queues(R, job.new_names)
   end
   L.count_in_series(R, job.queue, ADDED, 1)
   if L.events then

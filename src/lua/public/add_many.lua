@@ -45,6 +45,7 @@ end
 -- Write n jobs with the payloads from args[i] on. first: the clock number of the first id
 local function put_jobs(R, job, args, i, n, first)
   local small, queue, replies = L.header(job), job.queue, {}
+  L.put_chain_names(R, job)
   local big = '+' .. string.sub(small, 2)
   local key, mark = L.waiting_key(R, job, L.NEW)
   for k = 1, n do
@@ -76,7 +77,7 @@ L.register('later_add_many', {}, function(R, args)
   L.check_names(R, queue)
   L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', queue)))
   if job.b then
-    L.check_join(R, job.b, n)
+    L.check_join(R, job, n)
   end
   return put_jobs(R, job, args, i, n, L.tick(R, now_us, n))
 end)

@@ -11,7 +11,6 @@
 local KEEP_MS = 86400000
 
 local CALLBACKS = {['then'] = true, finally = true, on_dead = true}
-local NAMES_MAX = 3
 
 local function read_option(batch, name, value)
   if batch[name] then
@@ -42,18 +41,6 @@ local function read_batch(args)
   return batch
 end
 
--- The queues of the callbacks get their names when these are added; then it is too late to refuse.
-local function check_names(R, batch)
-  if db('SCARD', R .. ':names') + NAMES_MAX <= L.MAX_QUEUES then
-    return
-  end
-  for what in pairs(CALLBACKS) do
-    if batch[what] then
-      L.check_names(R, batch[what])
-    end
-  end
-end
-
 local function is_same(a, b)
   return a['then'] == b['then'] and a.finally == b.finally and a.on_dead == b.on_dead and
          a.keep_ms == b.keep_ms and a.payload == b.payload
@@ -69,7 +56,7 @@ L.register('later_batch', {}, function(R, args)
            (L.batch_state(here) == 'open' and 'with other settings' or L.batch_state(here)))
   end
   L.check_batch_count(R)
-  check_names(R, batch)
+  L.put_names(R, L.new_names(R, L.batch_queues(batch)))
   batch.created_ms = L.ms(L.now_us())
   L.put_batch(R, batch)
   return {batch.name, 'opened'}

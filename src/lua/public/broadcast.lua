@@ -61,7 +61,7 @@ L.register('later_broadcast', {}, function(R, args)
   local out = {#targets}
   for i, target in ipairs(targets) do
     local copy = L.copy_job(job, queue, target)
-    copy.W, copy.origin = target, 'broadcast to ' .. string.sub(target, 2)
+    copy.W, copy.origin, copy.is_named = target, 'broadcast to ' .. string.sub(target, 2), true
     out[i + 1] = {string.sub(target, 2), L.add_ungated(R, copy, payload, now_us)[1]}
   end
   return out

@@ -3,7 +3,8 @@
 -- Add a job with PAYLOAD to each queue that subscribes to TOPIC (topic/topic.lua), all or none.
 -- Options, of later_add: in at priority key attempts timeout expire keep trace token. A queue that
 -- cannot take its copy (its max_payload is smaller, or its gates need a key) has it among its dead,
--- with the reason: it cannot fail the publisher. A token counts for each queue and one topic: of a
+-- with the reason: it cannot fail the publisher. The name of the queue is reserved by its
+-- subscription. A token counts for each queue and one topic: of a
 -- call that is repeated, a queue that has subscribed meanwhile gets its copy.
 -- n: how many queues. status: added | repeated | buried. At most 100 queues, 16 MiB for all copies.
 -- Errors: ELATER_ARGS TOPIC OPTION TIME KEY TOKEN SIZE FULL TYPE. Cost: as a later_add for each.
@@ -77,7 +78,7 @@ L.register('later_publish', {}, function(R, args)
   local out, is_new = {#queues}, #queues == 0
   for i, queue in ipairs(queues) do
     local copy = L.copy_job(job, queue, queue)
-    copy.P, copy.origin = topic, 'topic ' .. topic
+    copy.P, copy.origin, copy.is_named = topic, 'topic ' .. topic, true
     out[i + 1] = deliver(R, copy, payload, now_us)
     is_new = is_new or out[i + 1][3] ~= 'repeated'
   end

@@ -116,7 +116,7 @@ local function check(R, s, job)
   end
   job.queue = s.queue
   L.check_payload(R, s.queue, s.payload)
-  L.check_names(R, s.queue)
+  L.new_names(R, L.schedule_queues(s))
   L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', s.queue)))
 end
 

@@ -101,6 +101,7 @@ function L.put_schedule(R, s, now_us)
   if not was and db('HLEN', R .. ':schedules') >= SCHEDULES_MAX then
     L.fail('ELATER_FULL', 'there are ' .. L.int(SCHEDULES_MAX) .. ' schedules already')
   end
+  L.put_names(R, L.schedule_queues(s))
   if was and has_same(was, s, FIELDS) and was.payload == s.payload then
     return 'same'
   end
@@ -140,7 +141,7 @@ end
 
 -- times: {at: of the occurrence, due}; day: of the calendar, nil for none
 local function make_job(s, times, day, now_ms)
-  local job, words = {queue = s.queue, priority = 5, due = now_ms}, {}
+  local job, words = {queue = s.queue, priority = 5, due = now_ms, is_named = true}, {}
   for word in string.gmatch(s.options or '', '%S+') do
     words[#words + 1] = word
   end

@@ -179,6 +179,7 @@ local function add_dead(R, job, payload, now_us)
   local id = L.id(L.tick(R, now_us, 1))
   L.insert(R, id, job, payload)
   db('SADD', R .. ':names', job.queue)
+  L.put_chain_names(R, job)
   db('ZADD', R .. ':dead:' .. job.queue, L.int(job.died_ms), id)
   db('HSET', R .. ':errors', id, job.dead)
   db('HSET', R .. ':tries', id, L.tries_text(job.tries or L.tries(nil), job.due))
@@ -209,7 +210,12 @@ function L.write_many(R, queue, jobs, payloads, now_us)
       L.mark_set(R, queue, L.int(job.priority))
     end
     earliest = math.min(earliest, job.due)
+    if job.n or job.d then
+      L.new_names(R, L.chain_queues(job)) -- those of the jobs before it count by now
+      L.put_chain_names(R, job)
+    end
     if job.b then
+      L.check_join(R, job, 1)
       L.join(R, job.b, id)
     end
     if L.events then
@@ -234,7 +240,7 @@ local function read_jobs(R, args, queue, now_ms, jobs, payloads)
     end
     L.check_gates(R, job, not (job.dead or job.W) and of_queue or nil)
     if job.b then
-      L.check_join(R, job.b, 1)
+      L.check_join(R, job, 1)
     end
     n, at, bytes = n + 1, at + 1, bytes + #payload
     jobs[n], payloads[n] = job, payload

@@ -175,14 +175,14 @@ function L.drop_counts(R, queue)
 end
 
 -- With more than MANY_NAMES names, remove those of idle queues that nobody serves, and their
--- counters: of ten names at random a call. With fewer names an idle queue keeps its counters. A
--- later count brings the name back (L.count).
+-- counters: of ten names at random a call. A name that something uses (uses.lua) stays. With fewer
+-- names an idle queue keeps its counters. A later count brings the name back (L.count).
 local function drop_names(R, is_served)
   if db('SCARD', R .. ':names') <= MANY_NAMES then
     return
   end
   for _, queue in ipairs(db('SRANDMEMBER', R .. ':names', 10)) do
-    if not is_served(queue) and is_idle(R, queue) then
+    if not is_served(queue) and is_idle(R, queue) and not L.is_used(R, queue) then
       db('SREM', R .. ':names', queue)
       L.drop_counts(R, queue)
     end

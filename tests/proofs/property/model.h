@@ -356,6 +356,8 @@ bool model_has_token(struct model *m, const char *token);
 /* Would the second of two adds be refused since it has the token of the first one? */
 bool model_is_other(int q, struct bytes payload, int other_q, struct bytes other);
 /* Returns the code of the refusal of an add with these options, or NULL. */
+/* The queues that follow a job get their names with it. */
+void model_reserve(struct model *m, const struct model_chain *chain);
 const char *model_refusal(struct model *m, int q, const struct model_options *o, size_t bytes);
 /* What the library says of a refusal by the queue or its gates, behind the code. */
 #define MODEL_REFUSAL 160

@@ -380,6 +380,9 @@ void model_batch(struct model *m, const struct model_batch_options *o, struct bu
     b->is_there = true;
     b->name = o->name;
     memcpy(b->queue, o->queue, sizeof(b->queue));
+    for (int i = 0; i < MODEL_CALLBACKS; i++)
+        if (b->queue[i] >= 0)
+            m->queue[b->queue[i]].is_known = true;
     b->keep_ms = o->keep_ms;
     b->payload = o->payload;
     b->created_ms = MODEL_MS(m);

@@ -325,6 +325,7 @@ static void import_dead(struct model *m, int q, const struct model_import *row)
     j->tries_due = row->o.due;
     model_set(&j->error, model_outcome("dead", 65, died_ms, row->starts, row->dead, "out"));
     m->queue[q].is_known = true;
+    model_reserve(m, &row->o.chain);
     batch_join(m, j);
     batch_end(m, j, MEMBER_DEAD);
 }
@@ -336,6 +337,7 @@ static void import_many(struct model *m, int q, size_t n, const struct model_imp
     for (size_t i = 0; i < n; i++) {
         struct model_job *j = model_insert(m, number + (int64_t)i, q, &row[i].o, row[i].payload);
 
+        model_reserve(m, &row[i].o.chain);
         model_enqueue(m, j, row[i].o.due);
         batch_join(m, j);
     }

@@ -68,6 +68,14 @@ struct model_job *model_insert(struct model *m, int64_t number, int q,
     return j;
 }
 
+void model_reserve(struct model *m, const struct model_chain *chain)
+{
+    for (int i = 0; i < chain->thens; i++)
+        m->queue[chain->then[i]].is_known = true;
+    if (chain->on_dead >= 0)
+        m->queue[chain->on_dead].is_known = true;
+}
+
 /* The first use of a token that has not expired, or NULL. */
 struct model_token *model_token(struct model *m, const char *name)
 {
@@ -266,6 +274,7 @@ const char *model_add_at(struct model *m, int64_t at_us, int q, const struct mod
     if (refusal != NULL)
         return refusal;
     *added = (struct model_added){"", "added", o->due};
+    model_reserve(m, &o->chain);
     if (o->unique == NULL ||
         !add_unique(m, q, o, payload, &id, &added->word, &added->due, &is_successor)) {
         j = model_insert(m, model_tick_at(m, at_us), q, o, payload);
@@ -314,6 +323,7 @@ void model_add_many(struct model *m, int q, const struct model_options *o, size_
         out_refusal(out, refusal);
         return;
     }
+    model_reserve(m, &o->chain);
     number = model_tick(m, (int64_t)n, 0);
     buf_puts(out, "[ ");
     for (size_t i = 0; i < n; i++) {

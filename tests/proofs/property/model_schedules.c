@@ -197,6 +197,8 @@ static const char *put(struct model *m, const struct model_schedule *new)
     struct model_schedule *s = schedule_of(m, new->name);
     bool was_there = s->is_there;
 
+    m->queue[new->queue].is_known = true;
+    model_reserve(m, &new->o.chain);
     if (was_there && is_same(s, new))
         return "same";
     if (!was_there || !is_same_timing(s, new))
