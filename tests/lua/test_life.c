@@ -296,7 +296,9 @@ static void test_pause_and_resume(void **state)
     id = add("mail x");
     (void)redis("HSET R:paused mail 1000:500:-:");
     assert_string_equal(claim(w, "mail", 1), "nil"); /* unreadable: it counts as paused */
-    (void)fcall("later_pause mail for 0s");
+    (void)fcall("later_pause mail for 1ms");
+    for (int64_t start = now_ms(); now_ms() <= start + 1;) {
+    }
     assert_string_equal(claim(w, "mail", 1), id);
     assert_string_equal(redis("EXISTS R:paused"), "0");
     client_close(c);
@@ -310,6 +312,8 @@ static void test_pause_refusals(void **state)
     assert_refused("ELATER_ARGS", "later_pause mail by");
     assert_refused("ELATER_OPTION", "later_pause mail who me");
     assert_refused("ELATER_TIME", "later_pause mail for 5");
+    assert_refused("ELATER_TIME", "later_pause mail for 0s");
+    assert_string_equal(redis("EXISTS R:paused"), "0");
     assert_refused("ELATER_QUEUE", "later_resume");
     assert_refused("ELATER_ARGS", "later_resume mail now");
     assert_refused("ELATER_ARGS", "later_resume mail by +1h");

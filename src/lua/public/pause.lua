@@ -14,7 +14,7 @@ function L.read_pause(args, now_ms)
   for i = 2, #args, 2 do
     local name = string.lower(args[i])
     if name == 'for' then
-      until_ms = now_ms + L.duration(args[i + 1], 'for')
+      until_ms = now_ms + L.positive('for', args[i + 1])
     elseif name == 'by' or name == 'reason' then
       given[name] = L.one_line(string.sub(args[i + 1], 1, 200))
     else

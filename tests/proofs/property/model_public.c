@@ -553,6 +553,10 @@ void model_pause(struct model *m, int q, const char *who, const char *reason, in
 {
     struct model_queue *queue = &m->queue[q];
 
+    if (for_ms == 0) {
+        out_refusal(out, "ELATER_TIME");
+        return;
+    }
     queue->is_paused = queue->is_known = true;
     queue->until = for_ms == MODEL_NONE ? 0 : MODEL_MS(m) + for_ms;
     queue->since = MODEL_MS(m);

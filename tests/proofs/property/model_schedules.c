@@ -332,6 +332,10 @@ void model_schedule_pause(struct model *m, const char *name, const char *who, co
 
     if (s == NULL)
         return;
+    if (for_ms == 0) {
+        out_refusal(out, "ELATER_TIME");
+        return;
+    }
     s->paused_until_ms = for_ms == MODEL_NONE ? 0 : MODEL_MS(m) + for_ms;
     (void)snprintf(s->paused, sizeof(s->paused), "%lld %lld %s %s", (long long)s->paused_until_ms,
                    (long long)MODEL_MS(m), who, reason);
