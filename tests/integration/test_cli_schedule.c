@@ -102,6 +102,8 @@ static void test_its_life(void **state)
     assert_says(&out, "payload           the payload\n");
     assert_int_equal(run("schedule", "next", "s", "-n", "1"), 0);
     assert_says(&out, " 02:30:00 +0");
+    assert_int_equal(run("schedule", "pause", "s", "--for", "0s"), 65);
+    assert_says(&err, "for must be longer than nothing");
     assert_int_equal(run("schedule", "pause", "s", "--reason", "tea", "--for", "1h30m"), 0);
     assert_out("s paused\n");
     assert_int_equal(run("schedule", "ls"), 0);
@@ -131,6 +133,39 @@ static void test_its_life(void **state)
     assert_int_equal(run("schedule", "rm", "s"), 0);
     assert_out("s deleted\n");
     assert_int_equal(count("ZCARD", ROOT ":q:q:5"), 2); /* its jobs stay */
+}
+
+/* By name; and a period in the unit that people would write, where a file gives it in ms. */
+static void test_ls(void **state)
+{
+    static const char *const names[] = {"m", "b", "x", "a", "k"};
+    const char *at;
+
+    (void)state;
+    for (size_t i = 0; i < 300; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "%s%zu", names[i % 5], 100 + i);
+        do_redis("FCALL", "later_schedule_set", "1", ROOT, name, "every", "5000ms", "queue", "q",
+                 "x");
+    }
+    do_redis("FCALL", "later_schedule_set", "1", ROOT, "z1", "every", "1500ms", "queue", "q", "x");
+    do_redis("FCALL", "later_schedule_set", "1", ROOT, "z2", "every", "90s", "queue", "q", "x");
+    assert_int_equal(run("schedule", "ls"), 0);
+    assert_says(&out, "\na103      every 5s ");
+    assert_says(&out, "\nz1        every 1500ms ");
+    assert_says(&out, "\nz2        every 90s ");
+    at = strchr(buf_str(&out), '\n') + 1;
+    for (size_t i = 0; i < 301; i++) {
+        const char *next = strchr(at, '\n') + 1;
+
+        assert_true(strncmp(at, next, strcspn(at, " ")) < 0);
+        at = next;
+    }
+    assert_int_equal(run("schedule", "show", "a103"), 0);
+    assert_says(&out, "when              every 5s\n");
+    assert_int_equal(run("--json", "schedule", "ls"), 0);
+    assert_says(&out, "{\"schedule\":\"a103\",\"when\":\"every 5000ms\"");
 }
 
 /* What counts from now does so in each of its forms. */
@@ -435,6 +470,7 @@ int main(void)
         cmocka_unit_test_setup(test_next_of_an_expression, flush_all),
         cmocka_unit_test_setup(test_refused, flush_all),
         cmocka_unit_test_setup(test_its_life, flush_all),
+        cmocka_unit_test_setup(test_ls, flush_all),
         cmocka_unit_test_setup(test_bounds_from_now, flush_all),
         cmocka_unit_test_setup(test_calendar, flush_all),
         cmocka_unit_test_setup(test_backfill, flush_all),

@@ -23,7 +23,29 @@ static const struct field fields[] = {
     {"skipped", "skipped", FIELD_NUMBER},   {"missed", "missed", FIELD_NUMBER},
     {"zones", "time zones of", FIELD_TEXT},
 };
+#define FIELD_WHEN 1
 #define NFIELDS (sizeof(fields) / sizeof(fields[0]))
+
+/* "every 5000ms", as a file says it, as "every 5s"; anything else as it is. */
+static const char *when_of(const struct reply *row, char out[48])
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}};
+    const char *when = reply_str(reply_named(row, "when")), *d = when + strlen("every ");
+    int64_t ms;
+
+    if (strncmp(when, "every ", strlen("every ")) != 0 || text_parse_duration(d, &ms) < 0 ||
+        strcmp(d + strspn(d, "0123456789"), "ms") != 0)
+        return when;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (ms > 0 && ms % units[i].ms == 0) {
+            (void)snprintf(out, 48, "every %" PRId64 "%s", ms / units[i].ms, units[i].unit);
+            return out;
+        }
+    return when;
+}
 
 static void show_pause(const struct reply *r, int64_t now_ms)
 {
@@ -62,6 +84,8 @@ void schedule_show(struct cli *cli, const struct reply *r)
 {
     const struct reply *payload = reply_named(r, "payload"), *pause = reply_named(r, "paused");
     int64_t now_ms = cli_now_ms(cli);
+    const char *text;
+    char when[48];
 
     if (cli->json) {
         json_t *line = to_json(r);
@@ -70,7 +94,12 @@ void schedule_show(struct cli *cli, const struct reply *r)
         json_print(line);
         return;
     }
-    fields_show(fields, NFIELDS, r, now_ms);
+    fields_show(fields, FIELD_WHEN, r, now_ms);
+    out_label(fields[FIELD_WHEN].label);
+    text = when_of(r, when);
+    out_text(text, strlen(text));
+    out_printf("\n");
+    fields_show(fields + FIELD_WHEN + 1, NFIELDS - FIELD_WHEN - 1, r, now_ms);
     show_pause(pause, now_ms);
     if (reply_len(payload) > 0) {
         out_label("payload");
@@ -102,6 +131,7 @@ void schedule_put_row(const struct cli *cli, struct table *table, const struct r
                       int64_t now_ms)
 {
     const struct reply *next = reply_named(row, "next_ms"), *pause = reply_named(row, "paused");
+    const char *text;
     char when[48];
 
     if (cli->json) {
@@ -109,7 +139,8 @@ void schedule_put_row(const struct cli *cli, struct table *table, const struct r
         return;
     }
     put_text(table, row, "schedule");
-    put_text(table, row, "when");
+    text = when_of(row, when);
+    table_add(table, text, strlen(text));
     put_text(table, row, "tz");
     put_text(table, row, "queue");
     table_printf(table, "%s",
