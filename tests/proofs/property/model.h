@@ -675,6 +675,8 @@ struct model_declared {
 
 void model_declare_topics(struct model *m, int64_t epoch, int64_t read_ms, size_t n,
                           const struct model_declared *all, struct buf *out);
+/* The queue is gone: what a file subscribed it to is no more. */
+void topics_forget_file(struct model *m, int q);
 void topics_render(const struct model *m, struct rows *rows);
 
 /* ---- broadcasts (model_broadcast.c) */

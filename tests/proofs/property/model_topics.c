@@ -135,6 +135,14 @@ static void take_file(struct model *m, const struct model_declared *d, int64_t r
     m->queue[d->queue].is_known = true;
 }
 
+void topics_forget_file(struct model *m, int q)
+{
+    for (size_t i = 0; i < m->file[q].n; i++)
+        (void)unsubscribe(m, m->file[q].name[i], q);
+    m->file[q] = (struct model_file){.is_there = false};
+    forget_counts(m);
+}
+
 static const char *declare(struct model *m, const struct model_declared *d, int64_t read_ms)
 {
     const struct model_file *f = &m->file[d->queue];

@@ -752,6 +752,7 @@ void model_forget_queue(struct model *m, int q, struct buf *out)
     model_drop_note(m, note);
     *queue = (struct model_queue){
         .name = queue->name, .unserved = MODEL_NONE, .max_payload = MODEL_NONE};
+    topics_forget_file(m, q);
     out_text(out, "forgotten");
 }
 
