@@ -6,11 +6,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/again.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/outcome.h"
 
 #define ASK_AGAIN_MS 30000
+#define LAST_WORD_MS 1000 /* the message of an end may come behind the answer that it is gone */
 #define STATUS_CANCELLED 130
 
 struct await {
@@ -19,6 +21,9 @@ struct await {
     char found[16];        /* id, if the job was named by its unique key */
     struct client *events; /* subscribed; the other connection asks */
     struct mono deadline;
+    struct again again;
+    bool was_there;      /* the job, when we asked */
+    bool was_deaf;       /* since then the link was lost: its end may have been told meanwhile */
     struct reply *reply; /* outcome points into it */
     struct outcome outcome;
 };
@@ -85,16 +90,12 @@ static int ask(struct await *w, struct err *err)
     return 1;
 }
 
-/* The same from a message. 0 also if none came for a while. */
-static int listen(struct await *w, struct err *err)
+/* The same from a message. 0 also if none came in this time. */
+static int listen_for(struct await *w, int64_t ms, struct err *err)
 {
-    int64_t left_ms = mono_until_us(mono_now(), w->deadline) / 1000 + 1;
     const struct reply *text;
-    struct reply *r;
+    struct reply *r = client_message(w->events, ms, err);
 
-    if (left_ms <= 1 && !mono_before(mono_now(), w->deadline))
-        return err_set(err, ERR_TEMP, "job %.40s has not ended yet", w->id);
-    r = client_message(w->events, left_ms < ASK_AGAIN_MS ? left_ms : ASK_AGAIN_MS, err);
     if (r == NULL)
         return err->code == ERR_TEMP ? 0 : -1;
     text = reply_at(r, 2);
@@ -113,32 +114,67 @@ static bool is_gone(const struct err *err)
     return cli_is_refusal(err, "ELATER_NOJOB") && strstr(err->text, "there is no job") != NULL;
 }
 
-/* What is not there may never have been: only who has seen the job knows. */
-static int not_kept(const struct await *w, bool was_there, struct err *err)
+static int listen(struct await *w, struct err *err)
 {
+    int64_t left_ms = mono_until_us(mono_now(), w->deadline) / 1000 + 1;
+
+    if (left_ms <= 1 && !mono_before(mono_now(), w->deadline))
+        return err_set(err, ERR_TEMP, "job %.40s has not ended yet", w->id);
+    return listen_for(w, left_ms < ASK_AGAIN_MS ? left_ms : ASK_AGAIN_MS, err);
+}
+
+/* What is not there may never have been: only who has seen the job knows. Who listened all the time
+ * would have heard of its end. 1 or -1, as ask. */
+static int be_gone(struct await *w, struct err *err)
+{
+    struct err ignored = ERR_INIT;
+
+    if (w->was_there && listen_for(w, LAST_WORD_MS, &ignored) == 1)
+        return 1;
+    if (w->was_there && !w->was_deaf)
+        return err_set(
+            err, ERR_REFUSED,
+            "ELATER_NOJOB job %.40s is gone, and has not ended: it was removed, or Redis "
+            "has lost its data",
+            w->id);
     return err_set(err, ERR_REFUSED,
                    "ELATER_NOJOB job %.40s has ended and its outcome was not kept%s (later add "
                    "--keep D keeps it, and for done jobs keep: of its queue)",
-                   w->id, was_there ? "" : ", or it was never here");
+                   w->id, w->was_there ? ", or Redis has lost it" : ", or it was never here");
+}
+
+/* One round, as ask. */
+static int look(struct await *w, struct err *err)
+{
+    int ended;
+
+    if (w->events == NULL && subscribe(w, err) < 0)
+        return -1;
+    ended = ask(w, err);
+    if (ended < 0 && is_gone(err))
+        return be_gone(w, err);
+    if (ended == 0) {
+        w->was_there = true;
+        again_well(&w->again);
+        ended = listen(w, err);
+    }
+    return ended;
 }
 
 static int wait_for_end(struct await *w, struct err *err)
 {
-    bool was_there = false;
     int ended;
 
-    if (subscribe(w, err) < 0)
-        return -1;
-    for (;;) {
-        ended = ask(w, err);
-        if (ended < 0 && is_gone(err))
-            return not_kept(w, was_there, err);
+    while ((ended = look(w, err)) <= 0) {
         if (ended == 0)
-            ended = listen(w, err);
-        if (ended != 0)
-            return ended < 0 ? -1 : 0;
-        was_there = true;
+            continue;
+        if (!again_after(&w->again, w->cli, w->deadline, err))
+            return -1;
+        client_close(w->events);
+        w->events = NULL;
+        w->was_deaf = true;
     }
+    return 0;
 }
 
 static int status_of(const struct outcome *o)

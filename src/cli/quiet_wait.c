@@ -5,13 +5,17 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cli/again.h"
 #include "cli/show/replies.h"
 
 #define ASK_AGAIN_MS 200
+#define SILENT_MS 25000 /* a worker beats every 5 s; after so long others give it up */
 
 struct quiet_worker {
     int64_t epoch;
     int64_t counter; /* of its beats, when it was first seen */
+    int64_t last;    /* the same now */
+    struct mono beaten;
     bool was_nudged; /* to beat once more */
     bool is_done;
 };
@@ -60,7 +64,8 @@ static int begin(struct quiet_waiting *w, struct err *err)
         if (is_meant(w, row))
             w->at[w->n++] =
                 (struct quiet_worker){.epoch = reply_int(reply_at(row, WORKER_EPOCH)),
-                                      .counter = reply_int(reply_at(row, WORKER_COUNTER))};
+                                      .counter = reply_int(reply_at(row, WORKER_COUNTER)),
+                                      .beaten = mono_now()};
     }
     reply_free(r);
     return 0;
@@ -73,6 +78,23 @@ static bool knows_it(const struct quiet_worker *q, const struct reply *row)
 {
     return reply_is(reply_at(row, WORKER_COUNTER), "dead") ||
            reply_int(reply_at(row, WORKER_COUNTER)) >= q->counter + 2;
+}
+
+/* One that died says nothing any more, and where no other worker runs nobody takes its jobs. 0, or
+ * -1 with err. */
+static int check_alive(struct quiet_worker *q, const struct reply *row, struct err *err)
+{
+    int64_t counter = reply_int(reply_at(row, WORKER_COUNTER));
+
+    if (counter != q->last)
+        q->beaten = mono_now();
+    q->last = counter;
+    if (q->is_done || mono_before(mono_now(), mono_add_ms(q->beaten, SILENT_MS)))
+        return 0;
+    return err_set(err, ERR_TEMP,
+                   "worker %lld on %.64s has been silent for 25 s: it died, hangs, or has no link. "
+                   "Another worker, once one runs, puts its jobs back",
+                   (long long)q->epoch, reply_str(reply_at(row, WORKER_HOST)));
 }
 
 /* 1: tell it again, so that it beats once more. 0, or -1 with err. */
@@ -91,6 +113,8 @@ static int judge(struct quiet_waiting *w, const struct reply *row, struct err *e
         return err_set(err, ERR_REFUSED,
                        "ELATER_STATE worker %lld is not quiet any more: somebody took it back",
                        (long long)q->epoch);
+    if (check_alive(q, row, err) < 0)
+        return -1;
     is_nudge = !q->was_nudged && reply_int(reply_at(row, WORKER_COUNTER)) > q->counter;
     q->was_nudged = q->was_nudged || is_nudge;
     return is_nudge ? 1 : 0;
@@ -149,12 +173,20 @@ int quiet_wait(struct cli *cli, const char *who, struct mono deadline, int64_t *
                struct err *err)
 {
     struct quiet_waiting w = {.cli = cli, .who = who};
+    struct again again = {0};
     int rc = begin(&w, err);
 
-    while (rc == 0 && (rc = query(&w, err)) == 0) {
-        if (!mono_before(mono_now(), deadline))
+    while (rc == 0) {
+        rc = query(&w, err);
+        if (rc < 0 && again_after(&again, cli, deadline, err)) {
+            rc = 0;
+            continue;
+        }
+        if (rc >= 0)
+            again_well(&again);
+        if (rc == 0 && !mono_before(mono_now(), deadline))
             rc = too_late(&w, err);
-        else
+        else if (rc == 0)
             (void)poll(NULL, 0, ASK_AGAIN_MS);
     }
     free(w.at);

@@ -1101,6 +1101,9 @@ static void test_pause_and_quiet(void **state)
     assert_says(&out, "\"state\":\"live\"");
     assert_says(&out, "\"pid\":4711");
     assert_int_equal(run("quiet", "12345", NULL), 66);
+    /* It never beats, and nobody else would find that out: --wait says so, and ends. */
+    assert_int_equal(run("quiet", epoch, "--wait", NULL), 75);
+    assert_says(&err, "has been silent for 25 s");
 }
 
 static void test_setup(void **state)

@@ -79,7 +79,101 @@ static bool has_no_record(void *id)
     return run("show", id) == 66;
 }
 
+static bool is_heard(void *channel)
+{
+    struct reply *r = test_redis_call(&redis, "PUBSUB", "NUMSUB", channel, NULL);
+    bool is = reply_int(reply_at(r, 1)) == 1;
+
+    reply_free(r);
+    return is;
+}
+
+/* Start `later WHAT… ID` and wait until it listens. */
+static void start_waiting(struct proc *p, const char *log, char *const *argv, const char *ended)
+{
+    CLEANUP_FREE char *channel = mem_printf(ROOT ":ended:%s", ended);
+    CLEANUP_FREE char *path = mem_printf("%s/%s", dir, log);
+
+    proc_start(p, argv, NULL, path);
+    assert_true(test_until(is_heard, channel, LONG_MS));
+}
+
+static void cut_all_links(void)
+{
+    do_redis("CLIENT", "KILL", "TYPE", "pubsub");
+    do_redis("CLIENT", "KILL", "TYPE", "normal");
+}
+
 /* ---- later wait */
+
+static struct proc of_a_lost_job;
+
+/* Its record goes without an end, as by FLUSHALL. It learns of that when it asks again, after 30 s:
+ * the last test looks. */
+static void test_a_job_is_lost(void **state)
+{
+    char id[13];
+    char *const argv[] = {later, (char *)"wait", id, NULL};
+
+    (void)state;
+    add(id, "idle", "x", "--in", "1h");
+    start_waiting(&of_a_lost_job, "lost", argv, id);
+    assert_true(test_until(is_awaited, id, LONG_MS));
+    do_redis("HDEL", ROOT ":jobs", id);
+    do_redis("ZREM", ROOT ":q:idle:5", id);
+}
+
+static void test_a_lost_job_has_not_ended(void **state)
+{
+    (void)state;
+    assert_int_equal(proc_wait(&of_a_lost_job, 2 * LONG_MS), 66);
+    assert_true(proc_has_logged(&of_a_lost_job, "is gone, and has not ended"));
+    proc_done(&of_a_lost_job);
+}
+
+/* The wait goes on, says so once, and prints the output. */
+static void test_a_lost_link(void **state)
+{
+    char id[13];
+    char *const argv[] = {later, (char *)"wait", id, NULL};
+    char *const batch[] = {later, (char *)"batch", (char *)"wait", (char *)"b", NULL};
+    CLEANUP_FREE char *log = mem_printf("%s/one", dir);
+    struct proc p, of_batch;
+
+    (void)state;
+    assert_int_equal(run("add", "work", "0", "--in", "1h", "--keep", "1h"), 0);
+    memcpy(id, out.data, 12);
+    id[12] = '\0';
+    assert_int_equal(run("batch", "add", "b", "x"), 0);
+    start_waiting(&p, "one", argv, id);
+    start_waiting(&of_batch, "two", batch, "batch:b");
+    assert_true(test_until(is_awaited, id, LONG_MS));
+    for (int i = 0; i < 2; i++) {
+        CLEANUP_FREE char *channel = mem_printf(ROOT ":ended:%s", id);
+        CLEANUP_FREE char *of_b = mem_printf(ROOT ":ended:batch:b");
+
+        cut_all_links();
+        assert_true(test_until_lines(log, "goes on waiting", 1, LONG_MS));
+        assert_true(test_until(is_heard, channel, LONG_MS));
+        assert_true(test_until(is_heard, of_b, LONG_MS));
+    }
+    assert_int_equal(run("run-now", id), 0);
+    assert_int_equal(run("batch", "seal", "b"), 0);
+    assert_int_equal(proc_wait(&p, LONG_MS), 0);
+    assert_true(proc_has_logged(&p, "the output\n"));
+    assert_int_equal(proc_wait(&of_batch, LONG_MS), 0);
+    proc_done(&p);
+    proc_done(&of_batch);
+}
+
+static void test_nobody_runs_a_broadcast(void **state)
+{
+    (void)state;
+    assert_int_equal(run("broadcast", "nobody", "x", "--wait"), 66);
+    assert_says(&err, "no worker serves queue nobody");
+    assert_int_equal(run("broadcast", "nobody", "x"), 0);
+    assert_says(&err, "no worker serves queue nobody");
+}
 
 /* The end is told under the id: who waits for a unique key has to hear of it as well. */
 static void test_by_unique_key(void **state)
@@ -191,10 +285,16 @@ static void test_add_and_wait_mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_unique_key), cmocka_unit_test(test_not_kept),
-        cmocka_unit_test(test_add_and_wait), cmocka_unit_test(test_add_and_wait_in_vain),
-        cmocka_unit_test(test_add_and_wait_mistakes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_lost_link),
+                                       cmocka_unit_test(test_a_job_is_lost),
+                                       cmocka_unit_test(test_by_unique_key),
+                                       cmocka_unit_test(test_not_kept),
+
+                                       cmocka_unit_test(test_nobody_runs_a_broadcast),
+                                       cmocka_unit_test(test_add_and_wait),
+                                       cmocka_unit_test(test_add_and_wait_in_vain),
+                                       cmocka_unit_test(test_add_and_wait_mistakes),
+                                       cmocka_unit_test(test_a_lost_job_has_not_ended)};
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, make_all, stop_both);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/again.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
 #include "cli/bulk/add_from.h"
@@ -272,39 +273,61 @@ static int has_ended(struct cli *cli, int *ret, struct err *err)
     return has;
 }
 
+/* Wait for a message, but not for long: the batch is asked again then. 0 or -1. */
+static int listen(const struct cli *cli, struct client *events, struct mono deadline,
+                  struct err *err)
+{
+    int64_t left_ms = mono_until_us(mono_now(), deadline) / 1000 + 1;
+    struct reply *r;
+
+    if (left_ms <= 1)
+        return err_set(err, ERR_TEMP, "batch %.128s has not ended yet", cli->argv[1]);
+    r = client_message(events, left_ms < ASK_AGAIN_MS ? left_ms : ASK_AGAIN_MS, err);
+    if (r == NULL && err->code != ERR_TEMP)
+        return -1;
+    reply_free(r);
+    return 0;
+}
+
+/* Until the link is lost, or the batch has ended: 1, with its exit status. -1 with err. */
+static int wait_on_link(struct cli *cli, struct mono deadline, struct again *again, int *status,
+                        struct err *err)
+{
+    struct client *events;
+    char channel[160];
+    int ended;
+
+    (void)snprintf(channel, sizeof(channel), "ended:batch:%.128s", cli->argv[1]);
+    events = cli_subscribe(cli, channel, err);
+    if (events == NULL)
+        return -1;
+    while ((ended = has_ended(cli, status, err)) == 0) {
+        again_well(again);
+        if (listen(cli, events, deadline, err) < 0) {
+            ended = -1;
+            break;
+        }
+    }
+    client_close(events);
+    return ended;
+}
+
 static int run_wait(struct cli *cli, struct err *err)
 {
     struct mono deadline = MONO_NEVER;
+    struct again again = {0};
     int64_t timeout_ms = -1;
-    struct client *events;
-    char channel[160];
-    int ended, status = 0;
+    int status = 0;
 
     if (cli_duration(cli, "timeout", &timeout_ms, err) < 0)
         return -1;
     if (timeout_ms >= 0)
         deadline = mono_add_ms(mono_now(), timeout_ms);
-    (void)snprintf(channel, sizeof(channel), "ended:batch:%.128s", cli->argv[1]);
-    events = cli_subscribe(cli, channel, err);
-    if (events == NULL)
-        return -1;
-    while ((ended = has_ended(cli, &status, err)) == 0) {
-        int64_t left_ms = mono_until_us(mono_now(), deadline) / 1000 + 1;
-        struct reply *r;
-
-        if (left_ms <= 1) {
-            ended = err_set(err, ERR_TEMP, "batch %.128s has not ended yet", cli->argv[1]);
-            break;
-        }
-        r = client_message(events, left_ms < ASK_AGAIN_MS ? left_ms : ASK_AGAIN_MS, err);
-        if (r == NULL && err->code != ERR_TEMP) {
-            ended = -1;
-            break;
-        }
-        reply_free(r);
+    while (wait_on_link(cli, deadline, &again, &status, err) < 0) {
+        if (!again_after(&again, cli, deadline, err))
+            return -1;
     }
-    client_close(events);
-    return ended < 0 ? -1 : status;
+    return status;
 }
 
 /* ---- the verb */

@@ -122,6 +122,13 @@ static int run(struct cli *cli, struct err *err)
     r = broadcast(cli, err);
     if (r == NULL)
         return -1;
+    if (reply_count(r) == 1 && waits) {
+        reply_free(r);
+        return err_set(err, ERR_REFUSED,
+                       "ELATER_WORKER no worker serves queue %.64s now (`later workers`): nothing "
+                       "was run",
+                       cli->argv[0]);
+    }
     if (reply_count(r) == 1 && !cli->json)
         (void)fprintf(stderr, "later: no worker serves queue %.64s now (`later workers`)\n",
                       cli->argv[0]);
@@ -157,7 +164,8 @@ const struct cli_verb cmd_broadcast = {
     "worker that was told to be quiet is left out.\n"
     "\n"
     "--wait tells how they ended, in that order, and exits with the status of the first\n"
-    "that is not done (see `later help wait`). Their outcomes are kept for an hour, unless\n"
+    "that is not done (see `later help wait`), or 66: no worker was there. Their outcomes are kept "
+    "for an hour, unless\n"
     "--keep says how long.",
     1,
     2,
