@@ -34,12 +34,18 @@ struct health_limits {
 /* Read them from the command line. 0, or -1 with code USAGE. */
 int health_limits_read(struct health_limits *l, const struct cli *cli, struct err *err);
 bool health_limits_any(const struct health_limits *l);
-/* Add a cause for each queue that is beyond them, and each schedule whose pause is. Asks Redis only if one was given. 0 or -1. */
+/* Add a cause for each queue that is beyond them, and each schedule whose pause is. Asks Redis only
+ * if one was given. 0 or -1. */
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,
                         struct err *err);
 
 /* Add warnings for what live workers say of their queues: those that they cannot run, unless that
  * is a cause already, and those that run in different modes. Nothing if they cannot be asked. */
 void health_workers_judge(struct health *h, struct cli *cli);
+
+/* Add a cause for each worker that misses a right or a command. r: the reply of later_v1_health. */
+void health_rights_judge(struct health *h, const struct reply *r);
+/* Does this worker miss one? */
+bool health_is_hindered(const struct reply *r, const char *epoch);
 
 #endif

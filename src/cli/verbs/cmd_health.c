@@ -27,8 +27,6 @@
 #define READY_MS 3000         /* for an answer of Redis, however long redis_timeout is */
 #define UNSENT_MANY 256       /* results; as many as two full steps */
 #define NAMES_MANY_PERCENT 90
-#define HINDERED_MS 30000 /* a worker whose calls are refused says so each time it connects anew   \
-                           */
 
 static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms)
 {
@@ -71,50 +69,6 @@ static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms
             "worker", epoch);
 }
 
-/* "missing-right:HOST PID TEXT" of the last half minute. Where TEXT begins, or NULL. */
-static const char *hindrance(const struct reply *notes, size_t i, int64_t now_ms)
-{
-    const char *note = reply_str(reply_at(notes, i)), *pid;
-
-    if (strncmp(note, "missing-right:", 14) != 0 ||
-        now_ms - reply_int(reply_at(notes, i + 1)) > HINDERED_MS)
-        return NULL;
-    pid = strchr(note, ' ');
-    return pid != NULL && strchr(pid + 1, ' ') != NULL ? strchr(pid + 1, ' ') + 1 : NULL;
-}
-
-static void judge_rights(struct health *h, const struct reply *notes, int64_t now_ms)
-{
-    for (size_t i = 0; i + 1 < reply_count(notes); i += 2) {
-        const char *note = reply_str(reply_at(notes, i)), *text = hindrance(notes, i, now_ms);
-
-        if (text != NULL)
-            health_add(h->causes, "cause", "missing-right", "worker on %.*s: %.250s",
-                       (int)(text - note) - 15, note + 14, text);
-    }
-}
-
-/* Does this worker lack a right? */
-static bool is_hindered(const struct reply *r, const char *epoch)
-{
-    const struct reply *workers = reply_at(r, HEALTH_WORKERS), *notes = reply_at(r, HEALTH_NOTES);
-    char name[128] = "";
-
-    for (size_t i = 0; i < reply_count(workers); i++) {
-        const struct reply *w = reply_at(workers, i);
-
-        if (reply_is(reply_at(w, WORKER_EPOCH), epoch))
-            (void)snprintf(name, sizeof(name), "%.64s %.20s ", reply_str(reply_at(w, WORKER_HOST)),
-                           reply_str(reply_at(w, WORKER_PID)));
-    }
-    for (size_t i = 0; i + 1 < reply_count(notes) && name[0] != '\0'; i += 2) {
-        if (hindrance(notes, i, reply_int(reply_at(r, HEALTH_NOW))) != NULL &&
-            strncmp(reply_str(reply_at(notes, i)) + 14, name, strlen(name)) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* A queue whose jobs wait though a worker has room for them. */
 static void judge_late(struct health *h, const struct reply *r, const struct reply *late,
                        int64_t now_ms)
@@ -126,7 +80,8 @@ static void judge_late(struct health *h, const struct reply *r, const struct rep
     health_add_queue(h->causes, "cause", "due-waiting", queue,
                      "queue %.64s: its first job has been due for %s, and worker %.20s %s", queue,
                      out_span(now_ms - reply_int(reply_at(late, LATE_DUE)), span), epoch,
-                     is_hindered(r, epoch) ? "is not allowed to start it" : "has room for it");
+                     health_is_hindered(r, epoch) ? "is not allowed to start it"
+                                                  : "has room for it");
 }
 
 /* A queue whose jobs wait for a handler that can run. */
@@ -175,7 +130,7 @@ static void judge_note(struct health *h, const char *note, int64_t ago_ms)
 {
     const char *what = strchr(note, ':');
 
-    if (what == NULL || strncmp(note, "missing-right:", 14) == 0) /* judge_rights */
+    if (what == NULL || strncmp(note, "missing-right:", 14) == 0) /* health_rights_judge */
         return;
     if (strncmp(note, "unserved-queue:", 15) == 0) {
         health_add_queue(h->causes, "cause", "unserved-queue", what + 1,
@@ -279,7 +234,7 @@ static void judge(struct health *h, const struct cli *cli, const struct reply *r
         judge_no_worker(h, cli);
     for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_LATE)); i++)
         judge_late(h, r, reply_at(reply_at(r, HEALTH_LATE), i), now_ms);
-    judge_rights(h, notes, now_ms);
+    health_rights_judge(h, r);
     for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_BROKEN)); i++)
         judge_broken(h, reply_at(reply_at(r, HEALTH_BROKEN), i), now_ms);
     for (size_t i = 0; i + 1 < reply_count(notes); i += 2)
