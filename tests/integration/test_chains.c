@@ -94,6 +94,24 @@ static void test_reasons_are_told(void **state)
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:fails"), 1);
 }
 
+/* A step takes about 1 MiB of the payloads that deaths copy; the daemon tells the rest at once. */
+static void test_large_deaths_are_told(void **state)
+{
+    enum { JOBS = 8, BYTES = 1000000 };
+    CLEANUP_FREE char *big = mem_new(BYTES + 1);
+
+    (void)state;
+    memset(big, 'x', BYTES);
+    test_handler(dir, "fails", "exit 1\n");
+    test_handler(dir, "alert", "wc -c >> %s\n", out);
+    for (int i = 0; i < JOBS; i++)
+        (void)add("fails", "on_dead", "alert", big);
+    start_a("concurrency: 8\ndefaults: { attempts: 1 }\n");
+    assert_true(test_until_lines(out, "1000000", JOBS, LONG_MS));
+    assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:fails"), JOBS);
+    assert_false(test_laterd_says(&a, "event=result-refused", 0));
+}
+
 /* Copy an example to the folder of handlers. */
 static void install_example(const char *name)
 {
@@ -355,6 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_results_are_handed_on, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_reasons_are_told, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_large_deaths_are_told, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_examples, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_children_of_a_process, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_children_of_a_stream, fx_open, fx_close),
