@@ -1,6 +1,7 @@
 """Tests what the benchmarks do with samples, without measuring: order, ratios, tables, chart, arguments."""
 import io
 import os
+import re
 import sys
 import unittest
 import xml.dom.minidom
@@ -9,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bench  # noqa: E402
-from suite import chart, contest, laterd, modes, procs, table  # noqa: E402
+from suite import chart, contest, laterd, longest, longest_calls, modes, procs, table  # noqa: E402
 
 SPEED = modes.Metric("per_s", "jobs/s", "", True)
 
@@ -80,6 +81,39 @@ class Chart(unittest.TestCase):
         xml.dom.minidom.parseString(svg)
         self.assertIn("a &amp; b", svg)
         self.assertNotIn("gone", svg)
+
+
+class Longest(unittest.TestCase):
+    class Bench:
+        def units(self):
+            return 100.0, 50.0
+
+        def functions(self):
+            return ["later_a", "later_b"]
+
+    def test_table(self):
+        rows = [("later_a", "much", 250.0), ("later_a", "more", 1500.0), ("later_b", "none", None)]
+        lines = longest.table(rows, self.Bench(), "7.0.15", 2, 10)
+        self.assertEqual(lines[4:], ["| `later_b` | none | failed |  |  |", "| `later_a` | more | 1.5 | 15.0 | 30.0 |",
+                                     "| 1 others | | | less than 10 | |"])
+
+    def test_every_function_has_a_line(self):
+        self.assertTrue(longest.is_complete([("later_a", "", 1.0), ("later_b", "", 1.0)], self.Bench(), []))
+        with redirect_stderr(io.StringIO()) as said:
+            self.assertFalse(longest.is_complete([("later_a", "", 1.0)], self.Bench(), []))
+        self.assertIn("later_b has no line", said.getvalue())
+
+    def test_cases(self):
+        keys = [(c.function, c.what) for c in longest_calls.CASES]
+        self.assertEqual(len(keys), len(set(keys)))
+        there = set()
+        for folder in ("public", "v1", "v2"):
+            folder = os.path.join(procs.TOP, "src/lua", folder)
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name), encoding="utf-8") as f:
+                    there.update(re.findall(r"^(?:L\.register\(|.* = L\.register\()'(later_\w+)'", f.read(), re.M))
+        self.assertGreater(len(there), 80)
+        self.assertEqual(there - {c.function for c in longest_calls.CASES}, set())
 
 
 class Arguments(unittest.TestCase):
