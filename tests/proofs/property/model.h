@@ -295,6 +295,7 @@ struct model {
     bool is_batched;          /* most jobs belong to batches */
     bool is_scheduled;        /* most jobs come from schedules */
     bool ends_later;          /* ends of members wait for batches_end_later */
+    int64_t moved;            /* bytes that the call has moved (L.spend) */
     int caused[MODEL_QUEUES]; /* jobs that other jobs or batches have added to a queue */
     struct model_queue queue[MODEL_QUEUES];
     struct model_schedule schedule[MODEL_SCHEDULES];
@@ -535,6 +536,9 @@ bool batch_is_cancelled(struct model *m, const struct model_job *j);
 /* Returns the code of the refusal of a job with these options that would join, or NULL. */
 const char *batch_refusal(struct model *m, const struct model_options *o);
 /* A new job joins its batch, if that is still there. */
+/* Has the call moved as many bytes as it may? */
+bool model_is_spent(const struct model *m);
+int64_t model_record_bytes(const struct model_job *j);
 void batch_join(struct model *m, const struct model_job *j);
 void batch_end(struct model *m, const struct model_job *j, enum member_state state);
 /* The jobs that were done while ends_later end as members now, batch by batch. */

@@ -137,6 +137,7 @@ static void fire(struct model *m, struct model_batch *b, enum callback what)
 
     if (b->queue[what] < 0 || strstr(b->fired, CALLBACKS[what]) != NULL)
         return;
+    m->moved += (int64_t)b->payload.n;
     /* Its id is made of the time in ms, not in us. */
     j = model_new_job(m, model_tick_at(m, 1000 * MODEL_MS(m)), b->queue[what], b->payload);
     (void)snprintf(j->chain.callback, sizeof(j->chain.callback), "%s,%zu,%lld,%lld,%lld", b->name,
@@ -235,6 +236,7 @@ void batch_end(struct model *m, const struct model_job *j, enum member_state sta
     if (of == NULL || of->state == state)
         return;
     of->state = state;
+    m->moved += (int64_t)b->payload.n;
     died = state == MEMBER_DEAD && b->dead == NULL;
     if (died) {
         b->dead = j;

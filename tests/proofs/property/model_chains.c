@@ -182,6 +182,7 @@ void model_tell_death(struct model *m, const struct model_job *j, const char *wh
     if (j->chain.on_dead < 0)
         return;
     model_reason(&chain, why);
+    m->moved += (int64_t)j->payload.n;
     counts.told++;
     counts.large += j->payload.n > MODEL_BIG;
     counts.at_once += j->chain.parent[0] != '\0' && j->added_ms == MODEL_MS(m);
@@ -286,6 +287,7 @@ size_t model_add_children(struct model *m, struct model_job *j, const struct mod
         counts.refused += *refusal != NULL;
         if (*refusal != NULL)
             return i + 1;
+        m->moved += 2048 + (int64_t)e->child[i].payload.n;
         /* Also where a later one is refused. */
         m->queue[e->child[i].queue].is_head_read |= reads_head(m, &e->child[i]);
     }

@@ -6,6 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The library stops at 1 MiB. */
+bool model_is_spent(const struct model *m)
+{
+    return m->moved >= 1048576;
+}
+
+int64_t model_record_bytes(const struct model_job *j)
+{
+    struct buf record = BUF_INIT;
+    int64_t n;
+
+    model_record(j, &record);
+    n = (int64_t)record.len;
+    buf_done(&record);
+    return n;
+}
+
 static bool is_done(const struct model_end *e)
 {
     return e->verb == VERB_DONE || e->verb == VERB_RESULT;
@@ -32,6 +49,8 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
     } else if (is_done(e)) {
         m->queue[j->queue].done++;
         series_count(m, j->queue, COUNT_DONE, 1);
+        if (j->chain.thens > 0 && (e->a > 0 || e->verb == VERB_RESULT || j->payload.n <= MODEL_BIG))
+            m->moved += (int64_t)(e->verb == VERB_RESULT ? result.n : j->payload.n);
         model_follow(m, j, e->verb == VERB_RESULT ? &result : NULL);
         schedule_mark_end(m, j, true);
         model_finish(m, j, model_outcome("done", e->code, now, j->starts, e->text, e->output),
@@ -100,6 +119,10 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         out_text(out, "settled");
         return;
     }
+    if (model_is_spent(m) && (!e->is_short || is_followed || f->is_watched)) {
+        out_text(out, "later");
+        return;
+    }
     if (e->verb == VERB_BAD) {
         (void)snprintf(text, sizeof(text), "error ELATER_ARGS unknown verb '%s'", e->verb_name);
         out_text(out, text);
@@ -109,6 +132,8 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         out_text(out, "error ELATER_ARGS no amount");
         return;
     }
+    if (e->verb != VERB_PROGRESS)
+        m->moved += model_record_bytes(j) + (int64_t)strlen(e->output);
     if (is_refused(m, e, j, out))
         return;
     if (e->is_short && is_followed && !f->is_watched)
@@ -128,6 +153,7 @@ void model_settle(struct model *m, const struct model_step *s, struct buf *out)
 {
     struct freed f = {0};
 
+    m->moved = 0;
     for (size_t i = 0; i < s->ends; i++) {
         if (s->end[i].is_short && (i == 0 || !s->end[i - 1].is_short))
             f.is_watched = is_watched(m);

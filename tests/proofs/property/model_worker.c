@@ -531,11 +531,13 @@ void model_reap(struct model *m, int64_t epoch, int64_t victim, int64_t counter,
         w->is_dead = true;
     }
     held = held > REAP_LOOK ? REAP_LOOK : held;
-    for (size_t i = 0; i < m->jobs && moved < REAP_MAX; i++) {
+    m->moved = 0;
+    for (size_t i = 0; i < m->jobs && moved < REAP_MAX && !model_is_spent(m); i++) {
         struct model_job *j = &m->job[i];
 
         if (j->state != JOB_RUNNING || j->score != victim)
             continue;
+        m->moved += model_record_bytes(j);
         recover(m, j, victim, crashes, dead_max);
         freed[moved++] = j;
     }
