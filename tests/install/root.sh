@@ -7,9 +7,11 @@ inside() { # ROOT COMMAND...
     shift
     # shellcheck disable=SC2016 # the inner shell expands it
     unshare --mount --pid --fork --kill-child bash -c '
-        mount --bind "$0" "$0" && cd "$0" && mount -t proc proc proc && mount --rbind /sys sys && mount -t tmpfs tmpfs dev && mkdir dev/pts dev/shm &&
+        mount --bind "$0" "$0" && cd "$0" && mount -t proc proc proc && mount --rbind /sys sys &&
+            mount -t tmpfs -o mode=755 tmpfs dev && mkdir dev/pts dev/shm &&
             mount -t devpts -o newinstance,ptmxmode=666 devpts dev/pts && ln -s pts/ptmx dev/ptmx &&
-            mount -t tmpfs -o mode=1777 tmpfs dev/shm && ln -s /proc/self/fd dev/fd || exit 1
+            mount -t tmpfs -o mode=1777 tmpfs dev/shm && ln -s /proc/self/fd dev/fd &&
+            ln -s fd/0 dev/stdin && ln -s fd/1 dev/stdout && ln -s fd/2 dev/stderr || exit 1
         for node in null zero full urandom random tty; do
             touch "dev/$node" && mount --bind "/dev/$node" "dev/$node" || exit 1
         done
