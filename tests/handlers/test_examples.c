@@ -15,7 +15,7 @@
 #include "drive.h"
 #include "examples.h"
 
-#define END_DEADLINE_MS 10000
+#define END_DEADLINE_MS 60000
 #define MIB_BYTES ((size_t)1024 * 1024)
 
 static struct stream_worker worker;

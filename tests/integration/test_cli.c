@@ -29,7 +29,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define DEADLINE_MS 10000
+#define DEADLINE_MS 60000
 
 static char epoch[32]; /* of the played worker */
 
