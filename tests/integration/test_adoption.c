@@ -13,7 +13,7 @@
 #include "../support/fsck.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 static const char DEMO[] = "  demo: { adopt: { zset: q-demo, unit: ms } }\n";
 

@@ -14,7 +14,7 @@
 #include "../support/fsck.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 #define YAML "queues: { q: { backoff: { first: 0s } } }\n"
 
 #define broadcast(...) test_fcall(&redis, "later_broadcast", "q", __VA_ARGS__, NULL)

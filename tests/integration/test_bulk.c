@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define DEADLINE_MS 30000
+#define DEADLINE_MS 60000
 #define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 /* The output without the ids, which are new after each import. */

@@ -22,7 +22,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 #define HUNGRY "exec tail /dev/zero" /* keeps all it reads of an endless line */
 
 static char tree[256];  /* where cgroup v2 is mounted; empty: nowhere, or without controllers */

@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 static char later[4096], host[256];
 

@@ -21,7 +21,7 @@
 #include "../support/env.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 static char folder[128]; /* has handlers/, the filters */
 

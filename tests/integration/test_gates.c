@@ -16,7 +16,7 @@
 #include "base/mem.h"
 
 #define ROOT "later:{default}"
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 static struct test_redis redis;
 static char dir[64];

@@ -35,7 +35,7 @@
 
 #define UNACKED_MS 900
 #define LONG_MS 600000
-#define DEADLINE_MS 20000
+#define DEADLINE_MS 60000
 #define BEAT_MS 20
 #define HANDLERS 4
 

@@ -22,7 +22,7 @@
 #include "fixture.h"
 #include "redis/preflight.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 /* Run later --json health with an option and its value, or NULL. -> its exit status; the caller
  * frees the object */

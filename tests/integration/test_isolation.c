@@ -23,7 +23,7 @@
 #include "fixture.h"
 
 #define SILENCE_MS 25000
-#define LONG_MS 20000
+#define LONG_MS 60000
 #define EXIT_SKIPPED 77 /* tells the test driver: skipped */
 #define SERVICE 1       /* a user (Debian: daemon) for laterd */
 #define CAPS "+setuid,+setgid,+kill"

@@ -23,7 +23,7 @@
 #include "redis/client.h"
 #include "run/process/pidstat.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 /* Add a job; the caller frees the id. */
 static char *add(const char *queue, const char *name, const char *value, const char *payload)

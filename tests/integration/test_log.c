@@ -26,7 +26,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 #define TRACE_ID "4bf92f3577b34da6a3ce929d0e0e4736"
 #define TRACE "00-" TRACE_ID "-00f067aa0ba902b7-01"
 #define JOURNAL "/run/systemd/journal/socket"

@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 #define NAME "[a-zA-Z_:][a-zA-Z0-9_:]*"
 #define LABEL "[a-zA-Z_][a-zA-Z0-9_]*=\"([^\"\\]|\\\\[\\\"n])*\""
 #define MANY_QUEUES 10000

@@ -26,7 +26,7 @@
 #include "run/process/origin.h"
 #include "run/process/pidstat.h"
 
-#define WAIT_MS 20000
+#define WAIT_MS 60000
 #define SHORT_MS 300 /* what cannot be known will not be known after this either */
 #define THREADS 24
 #define LARGE 100000

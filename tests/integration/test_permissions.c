@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-#define LONG_MS 20000
+#define LONG_MS 60000
 #define EXIT_SKIPPED 77
 
 /* laterd refuses this file, at the start and when it only checks it. Exit status 77: the file is

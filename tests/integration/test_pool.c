@@ -21,7 +21,7 @@
 #include "loop/mailbox.h"
 #include "run/pool/pool.h"
 
-#define DEADLINE_MS 20000
+#define DEADLINE_MS 60000
 
 static struct loop *loop;
 static struct loop_timer *guard;

@@ -24,7 +24,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-#define LONG_MS 20000
+#define LONG_MS 60000
 #define ANSWER_MS 50000 /* a probe does not wait for redis_timeout */
 #define NOBODY 65534
 

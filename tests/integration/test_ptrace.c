@@ -30,7 +30,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-#define LONG_MS 20000
+#define LONG_MS 60000
 #define EXIT_SKIPPED 77
 #define SERVICE 1 /* a user (Debian: daemon) for laterd */
 #define CAPS "+setuid,+setgid,+kill"

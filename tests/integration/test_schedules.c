@@ -24,7 +24,7 @@
 #include "fixture.h"
 #include "redis/client.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 #define DAEMONS 5
 
 /* A function of the library, whose answer does not matter. */

@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-#define LONG_MS 20000
+#define LONG_MS 60000
 
 static void write_credential(char folder[96])
 {

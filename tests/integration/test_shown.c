@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 /* A title and clear screen, CSI as a C1 control, an override and an isolate, backspace, DEL, bytes
  * that are no UTF-8, an overlong slash, half a sequence. No space and no line end, since it is used

@@ -19,7 +19,7 @@
 #include "cli/show/tail_event.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 static struct proc tail;
 static char tail_log[96];

@@ -12,7 +12,7 @@
 #include "../support/fsck.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 static const char TELL[] = "echo \"$LATER_QUEUE $LATER_TOPIC $LATER_KEY $(cat)\" >> ";
 

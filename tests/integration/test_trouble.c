@@ -22,7 +22,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 #define SILENT_MS 18000 /* a worker that was not seen to die is given up later than this */
 
 static void add_many(const char *queue, int n)

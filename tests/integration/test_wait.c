@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "command.h"
 
-#define LONG_MS 30000
+#define LONG_MS 60000
 
 static char dir[64];
 static struct test_laterd worker;
