@@ -1,25 +1,27 @@
 #include "schedule/zone.h"
 
-#include <glib.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "schedule/tzif.h"
 
 #define NAME_MAX_BYTES 64
 #define DAY_S 86400
 
 struct zone {
     char name[NAME_MAX_BYTES + 1];
-    GTimeZone *tz;
-    struct stretch last; /* the one that was asked for last */
+    struct tzif changes;
 };
 
-/* Names of the database only. GLib also takes offsets, rules, and paths out of the database. */
+/* Names of the database only: no path leads out of it. */
 static bool is_name(const char *s)
 {
     static const char plain[] =
@@ -37,38 +39,58 @@ static const char *database(void)
     return dir != NULL && dir[0] != '\0' ? dir : "/usr/share/zoneinfo";
 }
 
-/* The folder has other files, too: GLib complains of these on stderr. */
-static bool is_in_database(const char *name)
+/* Read, not mapped: an update of tzdata may cut the file at any time. -1: no such file, or it
+ * cannot be read. */
+static ssize_t read_file(const char *path, uint8_t *buf, size_t n)
 {
-    CLEANUP_FREE char *path = mem_printf("%s/%s", database(), name);
-    char magic[4] = "";
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
-    FILE *f;
+    ssize_t got;
+    size_t have = 0;
 
-    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || (f = fopen(path, "re")) == NULL)
-        return false;
-    if (fread(magic, 1, sizeof(magic), f) != sizeof(magic))
-        magic[0] = '\0';
-    (void)fclose(f);
-    return memcmp(magic, "TZif", sizeof(magic)) == 0;
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return -1;
+    while (have < n && (got = read(fd, buf + have, n - have)) != 0) {
+        if (got < 0 && errno != EINTR)
+            return -1;
+        have += got > 0 ? (size_t)got : 0;
+    }
+    return (ssize_t)have;
 }
 
+static int read_zone(const char *name, struct tzif *ret, struct err *err)
+{
+    CLEANUP_FREE char *path = mem_printf("%s/%s", database(), name);
+    CLEANUP_FREE uint8_t *buf = mem_new(TZIF_MAX_BYTES + 1);
+    ssize_t n = is_name(name) ? read_file(path, buf, TZIF_MAX_BYTES + 1) : -1;
+
+    /* The folder has other files, too. An empty one was to be a zone. */
+    if (n < 0 || (n >= 4 && memcmp(buf, "TZif", 4) != 0 && memcmp(buf, "\0\0\0\0", 4) != 0))
+        return err_set(
+            err, ERR_FORMAT,
+            "there is no time zone '%.64s' in %.100s: write one as Europe/Berlin, or UTC", name,
+            database());
+    if (n > TZIF_MAX_BYTES || tzif_read(buf, (size_t)n, ZONE_FIRST_S, ZONE_LAST_S, ret) < 0)
+        return err_set(err, ERR_FORMAT,
+                       "the time zone file %.200s is damaged (or counts leap seconds): install "
+                       "tzdata again",
+                       path);
+    return 0;
+}
+
+/* UTC needs no database. */
 struct zone *zone_new(const char *name, struct err *err)
 {
     struct zone *z;
-    GTimeZone *tz = NULL;
+    struct tzif changes;
 
-    if (is_name(name) && (strcmp(name, "UTC") == 0 || is_in_database(name)))
-        tz = g_time_zone_new_identifier(name);
-    if (tz == NULL) {
-        err_fill(err, ERR_FORMAT,
-                 "there is no time zone '%.64s' in %.100s: write one as Europe/Berlin, or UTC",
-                 name, database());
+    if (strcmp(name, "UTC") == 0)
+        tzif_utc(ZONE_FIRST_S, &changes);
+    else if (read_zone(name, &changes, err) < 0)
         return NULL;
-    }
     z = mem_new(sizeof(*z));
     (void)snprintf(z->name, sizeof(z->name), "%s", name);
-    z->tz = tz;
+    z->changes = changes;
     return z;
 }
 
@@ -76,7 +98,7 @@ void zone_free(struct zone *z)
 {
     if (z == NULL)
         return;
-    g_time_zone_unref(z->tz);
+    tzif_done(&z->changes);
     free(z);
 }
 
@@ -85,45 +107,22 @@ const char *zone_name(const struct zone *z)
     return z->name;
 }
 
-static int interval_at(struct zone *z, int64_t utc_s)
-{
-    return g_time_zone_find_interval(z->tz, G_TIME_TYPE_UNIVERSAL, utc_s);
-}
-
-/* The last second on the way from utc_s to limit_s, before or behind it, that is in the interval of
- * utc_s. Intervals are numbered in their order, so bisection finds it. */
-static int64_t last_within(struct zone *z, int64_t utc_s, int64_t limit_s)
-{
-    int at = interval_at(z, utc_s);
-    int64_t inside = utc_s, outside = limit_s;
-
-    if (interval_at(z, limit_s) == at)
-        return limit_s;
-    while (outside - inside > 1 || inside - outside > 1) {
-        int64_t middle = inside + (outside - inside) / 2;
-
-        if (interval_at(z, middle) == at)
-            inside = middle;
-        else
-            outside = middle;
-    }
-    return inside;
-}
-
 struct stretch zone_stretch(struct zone *z, int64_t utc_s)
 {
-    struct stretch *s = &z->last;
+    const struct tzif *t = &z->changes;
+    size_t at = 0, behind = t->n;
 
-    if (utc_s < ZONE_FIRST_S)
-        utc_s = ZONE_FIRST_S;
-    if (utc_s >= ZONE_LAST_S)
-        utc_s = ZONE_LAST_S - 1;
-    if (utc_s < s->from_s || utc_s >= s->until_s) {
-        s->from_s = last_within(z, utc_s, ZONE_FIRST_S);
-        s->until_s = last_within(z, utc_s, ZONE_LAST_S - 1) + 1;
-        s->offset_s = g_time_zone_get_offset(z->tz, interval_at(z, utc_s));
+    while (behind - at > 1) {
+        size_t middle = at + (behind - at) / 2;
+
+        if (t->of[middle].from_s <= utc_s)
+            at = middle;
+        else
+            behind = middle;
     }
-    return *s;
+    return (struct stretch){.from_s = t->of[at].from_s,
+                            .until_s = behind < t->n ? t->of[behind].from_s : ZONE_LAST_S,
+                            .offset_s = t->of[at].offset_s};
 }
 
 static int64_t day_of(int64_t local_s)

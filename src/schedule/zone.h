@@ -1,8 +1,7 @@
 /*
- * Time zones, by GLib from the database of the system (TZDIR, else /usr/share/zoneinfo). Not by the
- * C library, whose zone is a state of the whole process. A zone may be used by one thread at a
- * time.
- * GLib aborts the process if it gets no memory; it is asked only where schedules are used.
+ * Time zones, from the database of the system (TZDIR, else /usr/share/zoneinfo), which tzif.c
+ * reads. Not by the C library, whose zone is a state of the whole process and which takes a damaged
+ * file for UTC; not by GLib, which a damaged file kills.
  */
 #ifndef LATER_SCHEDULE_ZONE_H
 #define LATER_SCHEDULE_ZONE_H
@@ -23,7 +22,8 @@ struct stretch {
 #define ZONE_FIRST_S INT64_C(-2208988800) /* 1900: stretches do not go back further */
 #define ZONE_LAST_S INT64_C(7258118400)   /* 2200: nor further than this */
 
-/* "Europe/Berlin", "UTC". NULL with code FORMAT: the database has no such zone. */
+/* "Europe/Berlin", "UTC". NULL with code FORMAT: the database has no such zone, or its file
+ * is damaged. */
 struct zone *zone_new(const char *name, struct err *err);
 void zone_free(struct zone *z); /* NULL is fine */
 

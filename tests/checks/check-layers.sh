@@ -55,7 +55,6 @@ function layers() {
     owner["ev++.h"] = "loop"
     owner["hiredis"] = "redis"
     owner["yaml.h"] = "conf"
-    owner["glib.h"] = "schedule"
     owner["jansson.h"] = "cli daemon"
 }
 
