@@ -79,7 +79,7 @@ static void put(int fd, const char *p, size_t n)
 
 __attribute__((format(printf, 2, 3))) static void tell(int fd, const char *format, ...)
 {
-    char line[8192];
+    char line[32768];
     va_list ap;
     int n;
 

@@ -157,6 +157,26 @@ static void test_payloads_arrive_byte_exact(void **state)
     check_bytes(bytes, n);
 }
 
+/* As with one process a job: 16 KiB, and the log tells of what is cut. */
+static void test_a_long_result(void **state)
+{
+    static const size_t sizes[] = {10000, 16384, 20000};
+
+    (void)state;
+    stream_start_a("", "", "");
+    for (size_t i = 0; i < 3; i++) {
+        CLEANUP_FREE char *payload = mem_new(sizes[i] + 4), *id = NULL;
+
+        memcpy(payload, "ok ", 3);
+        memset(payload + 3, 'x', sizes[i]);
+        id = ask(payload);
+        assert_true(until_state(id, "done"));
+        payload[3 + (sizes[i] < 16384 ? sizes[i] : 16384)] = '\0';
+        assert_true(result_has(id, RESULT_OUTPUT, payload + 3));
+    }
+    assert_true(test_until_lines(a.log, "event=result-cut", 1, LONG_MS));
+}
+
 static void test_many_in_flight_and_out_of_order(void **state)
 {
     char *held[63];
@@ -496,6 +516,7 @@ int main(void)
         E(4),
         T(test_each_word_is_an_outcome),
         T(test_payloads_arrive_byte_exact),
+        T(test_a_long_result),
         T(test_many_in_flight_and_out_of_order),
         T(test_no_more_than_inflight),
         T(test_a_timeout_ends_the_process),

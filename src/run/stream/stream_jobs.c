@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -178,7 +179,18 @@ void stream_jobs_end(struct stream_proc *p, const siginfo_t *st)
     }
 }
 
-static void take_end(struct stream_proc *p, struct stream_item *it, const struct stream_answer *a)
+/* What is cut off may be missed by the next job of a chain. */
+static void take_result(const struct stream_proc *p, const struct stream_item *it,
+                        const struct stream_answer *a, bool cut, struct buf *ret)
+{
+    buf_add(ret, a->text, a->len < RUN_RESULT_BYTES ? a->len : RUN_RESULT_BYTES);
+    if (cut || a->len > RUN_RESULT_BYTES)
+        log_warn("event=result-cut job=%s queue=%s kept=%d", it->id, p->log.queue,
+                 RUN_RESULT_BYTES);
+}
+
+static void take_end(struct stream_proc *p, struct stream_item *it, const struct stream_answer *a,
+                     bool cut)
 {
     static const enum run_end ends[] = {[STREAM_OK] = RUN_SAID_OK,
                                         [STREAM_RETRY] = RUN_SAID_RETRY,
@@ -190,7 +202,7 @@ static void take_end(struct stream_proc *p, struct stream_item *it, const struct
     run_report_init(&ret);
     ret.retry_in_ms = a->retry_in_ms;
     if (a->word == STREAM_OK) {
-        buf_add(&ret.result, a->text, a->len);
+        take_result(p, it, a, cut, &ret.result);
         ret.children = it->children;
         memset(&it->children, 0, sizeof(it->children));
     }
@@ -222,7 +234,7 @@ static void take(struct stream_proc *p, struct stream_item *it, const struct str
     else if (a->word == STREAM_PROGRESS)
         tell_progress(p, it, a);
     else if (a->word != STREAM_ALIVE)
-        take_end(p, it, a);
+        take_end(p, it, a, cut);
 }
 
 void stream_jobs_line(struct stream_proc *p, const char *line, size_t n, bool cut)

@@ -19,7 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STREAM_LINE_BYTES 4096
+#include "run/report.h"
+
+#define STREAM_LINE_BYTES (RUN_RESULT_BYTES + 64) /* the longest result fits into one */
 #define STREAM_VERSION 1
 #define STREAM_INFLIGHT_MAX 1024
 #define STREAM_ID_LEN 12
