@@ -17,4 +17,4 @@ check_PROGRAMS += tests/fault/ledger_handler tests/fault/proxy
 endif
 faults_tests += $(host_faults) $(life_faults) $(redis_faults)
 tests_fault_ledger_handler_LDADD =
-preloads += tests/support/preload/point.so tests/support/preload/shortwrite.so tests/support/preload/slow_clock.so
+preloads += tests/support/preload/point.so tests/support/preload/shortwrite.so tests/support/preload/slow_clock.so tests/support/preload/slow_fsync.so

@@ -30,6 +30,22 @@ static int setup_aof(void **state)
     return network_setup_with(aof);
 }
 
+static int setup_always(void **state)
+{
+    static const char *const aof[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+
+    (void)state;
+    return network_setup_with(aof);
+}
+
+static int setup_never(void **state)
+{
+    static const char *const aof[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
+
+    (void)state;
+    return network_setup_with(aof);
+}
+
 /* ---- R3, R4 */
 
 /* Kill redis-server after ms, whatever it is doing then. */
@@ -64,6 +80,34 @@ static void write_for(struct client *c, int ms)
     } while (test_ms_since(begin) < ms);
 }
 
+/* When the add of each number was answered. */
+static struct mono answered[50000];
+
+/* As ledger_try_add, of a job that waits: only such a one is there to be lost. */
+static bool add_waiting(struct client *c, int number)
+{
+    CLEANUP_FREE char *payload = mem_printf("%d\n", number);
+    CLEANUP_FREE char *token = mem_printf("token-%d", number);
+    const char *argv[] = {"work", "in", "3s", "token", token, payload};
+    struct err err = ERR_INIT;
+    struct reply *r;
+
+    ledger_note(&net.s.ledger, number, NULL);
+    r = c != NULL ? client_fcall(c, "default", "later_add", 6, argv, NULL, &err) : NULL;
+    if (r == NULL)
+        return false;
+    ledger_note(&net.s.ledger, number, reply_str(reply_at(r, 0)));
+    reply_free(r);
+    return true;
+}
+
+static bool add_one(struct client *c, int number)
+{
+    return number % 4 == 1
+               ? add_waiting(c, number)
+               : ledger_try_add(&net.s.ledger, c, number % 4 == 0 ? "flaky" : "work", number, 0);
+}
+
 /* Add jobs until the connection breaks. The next call repeats the failed add with its token. The
  * pauses let the workers keep up, so that adds, claims and results of every kind are under way. */
 static void add_until_it_breaks(void)
@@ -73,7 +117,9 @@ static void add_until_it_breaks(void)
 
     if (number > 0 && !net.s.ledger.jobs[number - 1].is_acked)
         number--;
-    while (ledger_try_add(&net.s.ledger, c, number % 4 == 0 ? "flaky" : "work", number, 0)) {
+    while (add_one(c, number)) {
+        assert_true((size_t)number < sizeof(answered) / sizeof(answered[0]));
+        answered[number] = mono_now();
         number++;
         if (number % 10 == 0)
             write_for(c, 30 + (int)(random() % 60));
@@ -81,47 +127,110 @@ static void add_until_it_breaks(void)
     client_close(c);
 }
 
-static void R3_R4_redis_killed_at_any_moment(void **state)
+/* The first number whose add was answered in the last ms. */
+static int answered_within(int ms)
 {
-    int kills = test_is_long() ? 100 : 6, own = 0;
-    bool has_lost = false; /* Redis lost acknowledged writes */
-    struct ledger_sum sum;
+    int from = net.s.ledger.njobs;
 
-    (void)state;
+    while (from > 0 &&
+           (!net.s.ledger.jobs[from - 1].is_acked || test_ms_since(answered[from - 1]) < ms))
+        from--;
+    return from;
+}
+
+/* Restart redis-server on a disk whose flushes take so much longer. */
+static void restart_on(const char *fsync_ms)
+{
+    if (fsync_ms != NULL)
+        stage_preload("slow_fsync", "LATER_TEST_FSYNC_MS", fsync_ms);
+    test_redis_restart(&net.s.redis);
+    stage_plain();
+}
+
+/* Of how much Redis may forget, once it has answered: with everysec it puts off a write for up to
+ * two seconds while a flush runs, and the process may die meanwhile. */
+#define PUT_OFF_MS 5000
+
+struct killed {
+    int kills, own;
+    bool has_lost; /* Redis lost acknowledged writes */
+    struct ledger_sum sum;
+};
+
+/* Kill redis-server again and again, each time after least_ms and up to span_ms more. What Redis
+ * loses may only be what it had answered last; any other job counts as lost by us. */
+static void kill_again_and_again(const char *fsync_ms, int least_ms, int span_ms, struct killed *k)
+{
     srandom(20263);
     for (int i = 0; i < 2; i++)
         network_daemon(i, NULL, "concurrency: 8\ndefaults: { backoff: { first: 0s, jitter: 0% } }");
-    for (int i = 0; i < kills; i++) {
+    for (int i = 0; i < k->kills; i++) {
         struct proc killer;
         int from;
 
-        kill_later(&killer, 100 + (int)(random() % 1500));
+        kill_later(&killer, least_ms + (int)(random() % span_ms));
         add_until_it_breaks();
-        from = net.s.ledger.njobs > 200 ? net.s.ledger.njobs - 200 : 0;
+        from = answered_within(PUT_OFF_MS);
         if (proc_wait(&net.s.redis.proc, STAGE_WAIT_MS) < 0)
             fail_msg("redis-server was not killed");
         proc_done(&killer);
-        test_redis_restart(&net.s.redis);
-        /* With everysec a write may wait for the disk and die with the process, though its answer
-         * was sent. That can concern only the last moments' adds: any other job counts as lost by
-         * us. */
-        own += ledger_lost_by_redis(&net.s.ledger, &net.s.redis, from);
-        has_lost = has_lost || own > 0 || test_int(&net.s.redis, "GET", "probe") < probe;
+        restart_on(fsync_ms);
+        k->own += ledger_lost_by_redis(&net.s.ledger, &net.s.redis, from);
+        k->has_lost = k->own > 0 || k->has_lost || test_int(&net.s.redis, "GET", "probe") < probe;
         assert_int_equal(test_fsck(&net.s.redis), 0);
     }
     network_drained(net.s.ledger.njobs);
-    ledger_sum(&net.s.ledger, &sum);
+    ledger_sum(&net.s.ledger, &k->sum);
     /* A job runs again only if Redis lost its claim or its end, and so other writes too. */
-    if (!has_lost) {
-        assert_int_equal(sum.duplicates, 0);
-        assert_int_equal(sum.double_starts, 0);
+    if (!k->has_lost) {
+        assert_int_equal(k->sum.duplicates, 0);
+        assert_int_equal(k->sum.double_starts, 0);
     }
     for (int i = 0; i < 2; i++)
         assert_int_equal(test_lines(net.d[i].log, "event=reaped"), 0);
+}
+
+static void R3_R4_redis_killed_at_any_moment(void **state)
+{
+    struct killed k = {.kills = test_is_long() ? 100 : 6};
+
+    (void)state;
+    probe = 0;
+    kill_again_and_again(NULL, 100, 1500, &k);
     print_message("figure R3: seed 20263, %d kills of redis-server under add, claim and ack: %d "
                   "acknowledged, 0 lost by laterd, %d by Redis itself, %d started twice, %d run "
                   "again\n",
-                  kills, sum.acked, own, sum.double_starts, sum.duplicates);
+                  k.kills, k.sum.acked, k.own, k.sum.double_starts, k.sum.duplicates);
+}
+
+/* everysec on a disk where a flush does not end: Redis loses what it answered within two seconds,
+ * and no more. The rest must hold all the same. */
+static void R3_killed_while_the_disk_is_busy(void **state)
+{
+    struct killed k = {.kills = test_is_long() ? 20 : 3};
+
+    (void)state;
+    probe = 0;
+    test_redis_kill(&net.s.redis, SIGKILL);
+    restart_on("60000");
+    kill_again_and_again("60000", 2500, 2000, &k);
+    assert_true(k.own > 0); /* else the disk was not busy */
+    print_message(
+        "             %d kills while the disk is busy: %d acknowledged, %d lost by Redis\n",
+        k.kills, k.sum.acked, k.own);
+}
+
+/* With always and with no, Redis writes before it answers, whatever the disk does. */
+static void R3_other_policies_lose_nothing(void **state)
+{
+    struct killed k = {.kills = 2};
+
+    (void)state;
+    probe = 0;
+    test_redis_kill(&net.s.redis, SIGKILL);
+    restart_on("20");
+    kill_again_and_again("20", 1500, 1000, &k);
+    assert_false(k.has_lost);
 }
 
 /* ---- K10 */
@@ -270,6 +379,9 @@ int main(void)
 #define T(f, setup) cmocka_unit_test_setup_teardown(f, setup, network_teardown)
     const struct CMUnitTest tests[] = {
         T(R3_R4_redis_killed_at_any_moment, setup_aof),
+        T(R3_killed_while_the_disk_is_busy, setup_aof),
+        T(R3_other_policies_lose_nothing, setup_always),
+        T(R3_other_policies_lose_nothing, setup_never),
         T(K10_snapshot_of_this_run, network_setup),
         T(K10_snapshot_from_before, network_setup),
     };
