@@ -424,6 +424,32 @@ static void test_stats(void **state)
     assert_refused("ELATER_QUEUE", "later_stats a:b");
 }
 
+/* The first job that is due, whatever the head of its queue says: one that was cancelled or moved
+ * is gone from there only with the next step, and a suspect never comes there. */
+static void test_stats_first_due(void **state)
+{
+    const char *early = add("mail in 1h x"), *late = add("mail priority 3 in 2h x"), *due;
+
+    (void)state;
+    (void)fcall("later_stats mail");
+    due = text("%s", at(5, 3, -1));
+    assert_string_equal(redis("ZSCORE R:q:mail:5 %s", early), due);
+    due = redis("ZSCORE R:q:mail:3 %s", late);
+    (void)fcall("later_cancel %s", early);
+    (void)fcall("later_stats mail");
+    assert_string_equal(at(5, 3, -1), due);
+    (void)redis("ZADD R:due:mail 4102444800000 raw");
+    (void)fcall("later_cancel %s", late);
+    (void)fcall("later_stats mail");
+    assert_string_equal(at(5, 3, -1), "4102444800000");
+    (void)redis("ZADD R:solo:mail 1767225600000 j00000000001");
+    (void)fcall("later_stats mail");
+    assert_string_equal(at(5, 3, -1), "1767225600000");
+    (void)redis("DEL R:solo:mail R:due:mail");
+    (void)fcall("later_stats mail");
+    assert_string_equal(at(5, 3, -1), "");
+}
+
 /* Jobs at a gate wait, too. Nobody reads thousands of running jobs to tell of which queues they
  * are. */
 static void test_stats_states(void **state)
@@ -599,6 +625,7 @@ int main(void)
                                        FX_TEST(test_await_hears_of_every_end),
                                        FX_TEST(test_stats),
                                        FX_TEST(test_stats_states),
+                                       FX_TEST(test_stats_first_due),
                                        FX_TEST(test_list),
                                        FX_TEST(test_list_of_large_members),
                                        FX_TEST(test_list_refusals),

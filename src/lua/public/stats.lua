@@ -16,6 +16,26 @@ local function card(key)
   return type(n) == 'number' and n or 0
 end
 
+-- -> when the first job of these sets is due, ms; '' for none. Not R:heads: that is when a step has
+-- to look, and so it lacks suspects and keeps the time of a job that was cancelled or moved.
+local function first_due(keys)
+  local first = math.huge
+  for _, key in ipairs(keys) do
+    local row = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
+    first = row[2] and math.min(first, L.due(row[2])) or first
+  end
+  return first < math.huge and L.int(first) or ''
+end
+
+-- The sets of the queue whose jobs any worker may run.
+local function own_sets(R, queue)
+  local keys = {R .. ':solo:' .. queue}
+  for p = 0, 9 do
+    keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
+  end
+  return keys
+end
+
 L.register('later_stats', {'no-writes'}, function(R, args)
   local now_ms = L.ms(L.now_us())
   local names = args[1] and {L.check_queue(args[1])} or redis.call('SMEMBERS', R .. ':names')
@@ -25,14 +45,15 @@ L.register('later_stats', {'no-writes'}, function(R, args)
   for i = 1, #names - more do
     local queue = names[i]
     local parked = card(R .. ':parked:' .. queue)
-    local waiting = card(R .. ':solo:' .. queue) + parked + L.pinned_count(R, queue)
-    for p = 0, 9 do
-      waiting = waiting + card(R .. ':q:' .. queue .. ':' .. L.int(p))
+    local waiting, sets = parked + L.pinned_count(R, queue), {R .. ':due:' .. queue}
+    for _, key in ipairs(own_sets(R, queue)) do
+      local n = card(key)
+      waiting, sets[#sets + 1] = waiting + n, n > 0 and key or nil
     end
     local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue,
                               'cancelled:' .. queue)
     for _, value in ipairs({
-      queue, waiting, card(R .. ':due:' .. queue), redis.call('ZSCORE', R .. ':heads', queue) or '',
+      queue, waiting, card(R .. ':due:' .. queue), first_due(sets),
       redis.call('HGET', R .. ':paused', queue) or '', card(R .. ':dead:' .. queue),
       card(R .. ':done:' .. queue), counts[1] or '0', counts[2] or '0', counts[3] or '0',
     }) do

@@ -584,6 +584,26 @@ void model_resume(struct model *m, int q, int64_t at, struct buf *out)
 
 /* ---- stats */
 
+/* When the first job that any worker may run is due; MODEL_NONE: there is none. */
+static int64_t first_due(struct model *m, int q)
+{
+    struct model_job *row[MODEL_JOBS];
+    struct model_raw *raw[MODEL_RAWS];
+    int64_t first = MODEL_NONE;
+    size_t n = model_jobs(m, q, JOB_WAITING, -1, row), nraws = model_raws(m, q, raw);
+
+    for (size_t i = 0; i < n; i++)
+        if (row[i]->pin[0] == '\0' && (first == MODEL_NONE || row[i]->score < first))
+            first = row[i]->score;
+    for (size_t i = 0; i < nraws; i++) {
+        int64_t due = model_due(raw[i]->score);
+
+        if (first == MODEL_NONE || due < first)
+            first = due;
+    }
+    return first;
+}
+
 static void stats_of(struct model *m, int q, struct buf *out)
 {
     const struct model_queue *queue = &m->queue[q];
@@ -595,8 +615,8 @@ static void stats_of(struct model *m, int q, struct buf *out)
     out_int(out, (int64_t)model_jobs(m, q, JOB_WAITING, -1, row) +
                      (int64_t)model_jobs(m, q, JOB_PARKED, -1, row));
     out_int(out, (int64_t)model_raws(m, q, raw));
-    if (queue->has_head)
-        out_number(out, queue->head);
+    if (first_due(m, q) != MODEL_NONE)
+        out_number(out, first_due(m, q));
     else
         out_text(out, "");
     (void)snprintf(paused, sizeof(paused), "%lld %lld %s %s", (long long)queue->until,
