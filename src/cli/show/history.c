@@ -139,18 +139,24 @@ static int64_t late_us(const bucket_row row, double share)
     return series_quantile_us(&row[SERIES_LATE], series_late_ms, SERIES_LATE_CLASSES, share);
 }
 
-/* "", "<1ms", "12ms", "4s", and ">1h" of the last class. */
+/* Only the class of a time is known, so "<=5ms": at most its upper bound; and ">1h" of the last. */
 static void put_late(struct table *t, const bucket_row row, double share)
 {
-    int64_t us = late_us(row, share);
+    uint64_t all = 0, seen = 0;
+    size_t i = 0;
     char span[48];
 
-    if (us < 0)
+    for (size_t c = 0; c < SERIES_LATE_CLASSES; c++)
+        all += row[SERIES_LATE + c];
+    if (all == 0) {
         table_add(t, "-", 1);
-    else if (us < 1000)
-        table_printf(t, "%.1fms", (double)us / 1000);
-    else
-        table_printf(t, "%s%s", us >= 3600000000 ? ">" : "", out_span(us / 1000, span));
+        return;
+    }
+    while (i < SERIES_LATE_CLASSES - 1 &&
+           (double)(seen += row[SERIES_LATE + i]) < share * (double)all)
+        i++;
+    table_printf(t, i == SERIES_LATE_CLASSES - 1 ? ">%s" : "<=%s",
+                 out_span(series_late_ms[i < SERIES_LATE_CLASSES - 1 ? i : i - 1], span));
 }
 
 static void put_row(struct table *t, const bucket_row row)
