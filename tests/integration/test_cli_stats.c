@@ -202,6 +202,23 @@ static void test_top(void **state)
     assert_says(&err, "days '9' is not a whole number from 1 to 8");
 }
 
+static void test_idle_queues_come_last(void **state)
+{
+    const char *busy, *paused, *idle;
+
+    (void)state;
+    do_redis("SADD", ROOT ":names", "a-idle", "b-paused", "c-busy");
+    do_redis("FCALL", "later_pause", "1", ROOT, "b-paused");
+    do_redis("FCALL", "later_add", "1", ROOT, "c-busy", "x");
+    assert_int_equal(run("stats"), 0);
+    idle = strstr(buf_str(&out), "a-idle");
+    paused = strstr(buf_str(&out), "b-paused");
+    busy = strstr(buf_str(&out), "c-busy");
+    assert_non_null(idle);
+    assert_non_null(paused);
+    assert_true(paused < busy && busy < idle);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +230,7 @@ int main(void)
         cmocka_unit_test_setup(test_no_answer, flush_all),
         cmocka_unit_test_setup(test_garbage_rows, flush_all),
         cmocka_unit_test_setup(test_top, flush_all),
+        cmocka_unit_test_setup(test_idle_queues_come_last, flush_all),
     };
 
     return cmocka_run_group_tests(tests, start_all, stop_all);

@@ -137,6 +137,30 @@ static void put_notes(const struct reply *notes, int64_t now_ms)
     }
 }
 
+/* Has the queue nothing that waits, runs or is dead, and no pause? */
+static bool is_idle(const struct reply *r, size_t i)
+{
+    const struct reply *queues = reply_at(r, STATS_QUEUES);
+    int64_t n = reply_int(queue_value(queues, i, QUEUE_WAITING)) +
+                reply_int(queue_value(queues, i, QUEUE_RAW)) +
+                reply_int(queue_value(queues, i, QUEUE_DEAD));
+
+    for (size_t v = 0; v < STATE_VALUES; v++)
+        n += state_value(r, i, v) != NULL ? reply_int(state_value(r, i, v)) : 0;
+    return n == 0 && reply_len(queue_value(queues, i, QUEUE_PAUSED)) == 0;
+}
+
+/* By name, those that are idle behind the others: there may be hundreds of them. */
+static void put_queues(struct table *t, const struct reply *r, int64_t now_ms)
+{
+    size_t n = reply_count(reply_at(r, STATS_QUEUES)) / QUEUE_VALUES;
+
+    for (int idle = 0; idle < 2; idle++)
+        for (size_t i = 0; i < n; i++)
+            if (is_idle(r, i) == (idle == 1))
+                put_queue(t, r, i, now_ms);
+}
+
 static void stats_show(const struct reply *r)
 {
     static const struct table_column columns[] = {
@@ -155,8 +179,7 @@ static void stats_show(const struct reply *r)
     if (reply_count(queues) >= QUEUE_VALUES) {
         out_printf("\n");
         table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
-        for (size_t i = 0; i < reply_count(queues) / QUEUE_VALUES; i++)
-            put_queue(&t, r, i, now_ms);
+        put_queues(&t, r, now_ms);
         table_flush(&t);
         table_done(&t);
     }
