@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -160,6 +161,8 @@ static void test_refusals(void **state)
 /* Health tells of a batch that nobody seals; the metrics count batches. */
 static void test_health_and_metrics(void **state)
 {
+    char now[32];
+
     (void)state;
     (void)run("batch", "add", "b");
     do_redis("HSET", ROOT ":batches", "b", "created_ms=1700000000000 keep_ms=1000\n");
@@ -172,6 +175,11 @@ static void test_health_and_metrics(void **state)
     assert_int_equal(run("stats", "--prometheus"), 0);
     assert_says(&out, "laterd_batches{namespace=\"default\",state=\"open\"} 0\n");
     assert_says(&out, "state=\"ended\"} 1\n");
+    (void)snprintf(now, sizeof(now), "%lld000", (long long)time(NULL));
+    do_redis("HSET", ROOT ":notes", "bad-batch:c its definition is corrupt", now);
+    (void)run("health");
+    assert_says(&out,
+                "degraded: bad-batch: batch c: its definition is corrupt: its callbacks wait");
 }
 
 int main(void)

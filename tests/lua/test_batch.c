@@ -381,6 +381,59 @@ static void test_batches_are_mended(void **state)
     assert_string_equal(told("d"), "-d B=b,1,0,1,0\\n");
 }
 
+/* A definition with this text in place of another: batch b, and nothing else, waits for its repair.
+ */
+static void damage(const char *was, const char *is)
+{
+    const char *w, *a, *whole, *argv[] = {"HSET", ROOT ":batches", "b", NULL}, *at_word;
+
+    (void)fx_clear(NULL);
+    w = worker();
+    open_it("b then t finally f keep 1h hello");
+    a = add("q batch b x");
+    (void)fcall("later_batch_seal b");
+    claim_all(w, "q");
+    (void)add("other y");
+    (void)redis("HGET R:batches b");
+    whole = text("%s", reply_str(fx.last));
+    at_word = strstr(whole, was);
+    assert_non_null(at_word);
+    argv[3] = text("%.*s%s%s", (int)(at_word - whole), whole, is, at_word + strlen(was));
+    (void)send_args(4, argv, NULL);
+    /* The step that ends its last member ends it, and claims from other queues. */
+    (void)step(w, "0", "other", text("1 q 1 1 %s", a));
+    assert_int_equal(len_at(3, -1), 1);
+    assert_string_equal(redis("HEXISTS R:jobs %s", a), "0");
+    assert_string_equal(redis("ZCARD R:running"), "1");
+    assert_starts(redis("HKEYS R:notes"), "[bad-batch:b its definition is corrupt");
+    assert_starts(fcall("later_v1_health 0"), "[");
+    assert_starts(fcall("later_v1_batches 0"), "[");
+    assert_refused("ELATER_BATCH", "later_batch_show b");
+    assert_refused("ELATER_BATCH", "later_batch b finally f x");
+    assert_refused("ELATER_BATCH", "later_add q batch b x");
+    assert_starts(fcall("later_v1_tidy %s 0", w), "[");
+    /* The repair keeps what can be read, and calls back. */
+    audit_finds("later_v1_audit", "batches", "broken-batch");
+    audit_finds("later_v1_repair", "batches", "broken-batch");
+    audit_finds("later_v1_audit", "batches", NULL);
+    assert_string_equal(counts(), "1 0 1 0 0 ended");
+    assert_string_equal(told("t"), "-t B=b,1,1,0,0\\nhello");
+}
+
+static void test_damage_stays_in_its_batch(void **state)
+{
+    (void)state;
+    damage("keep_ms=3600000", "keep=3600000");
+    damage("keep_ms=3600000", "keep_ms=nan");
+    damage("keep_ms=3600000", "keep_ms=");
+    damage("keep_ms=", "keep_ms=-");
+    damage("created_ms=", "created_ms=x");
+    damage("created_ms=", "created_ms=99999");
+    damage("sealed_ms=", "sealed_ms=1e400");
+    damage("finally=f", "finally=\xff");
+    damage(" sealed_ms", " dead=nobody sealed_ms");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +449,7 @@ int main(void)
         FX_TEST(test_listing),
         FX_TEST(test_forgetting),
         FX_TEST(test_batches_are_mended),
+        FX_TEST(test_damage_stays_in_its_batch),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

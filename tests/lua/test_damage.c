@@ -184,6 +184,7 @@ static void try_key(const struct key *k, bool is_removed)
     (void)redis("DEL R:%s", k->name);
     if (!is_removed)
         (void)redis("RENAME moved R:%s", k->name);
+    stand_fsck("repair");
     stand_drain();
     assert_nothing_lost(k, is_removed);
 }

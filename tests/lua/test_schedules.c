@@ -560,6 +560,47 @@ static void test_schedules_are_mended(void **state)
                    next);
 }
 
+/* A part of a schedule that cannot be read is told, and keeps no other schedule from its jobs. */
+static void damage(const char *was, const char *is, const char *want)
+{
+    const char *w = (fx_clear(NULL), worker()), *whole, *at_word, *of_s, *of_t;
+    const char *argv[] = {"HSET", ROOT ":schedules", "s", NULL};
+
+    assert_string_equal(set("s every 1s splay 1s overlap skip priority 3 key k p"), "added");
+    assert_string_equal(set("t every 1s queue other p"), "added");
+    of_s = revision();
+    (void)fcall("later_schedules t");
+    of_t = named("revision");
+    (void)redis("HGET R:schedules s");
+    whole = text("%s", reply_str(fx.last));
+    at_word = strstr(whole, was);
+    assert_non_null(at_word);
+    argv[3] = text("%.*s%s%s", (int)(at_word - whole), whole, is, at_word + strlen(was));
+    (void)send_args(4, argv, NULL);
+    assert_starts(fcall("later_v1_fire %s 2 s %s - - x 0 0 1 5 2026001 t %s - - x 0 0 1 5 2026001",
+                        w, of_s, of_t),
+                  "[");
+    assert_string_equal(at(2, 0, -1), "fired");
+    assert_int_equal(jobs("other"), 1);
+    assert_starts(fcall("later_schedules"), "[");
+    if (want != NULL)
+        assert_starts(fcall("later_v1_audit schedules '' 100"),
+                      text("[ 2 [broken-schedule s %s", want));
+    assert_starts(fcall("later_v1_repair schedules '' 100"), "[ 2 [broken-schedule s ");
+}
+
+static void test_damage_stays_in_its_schedule(void **state)
+{
+    (void)state;
+    damage("splay=1000", "splay=nan", " its definition is corrupt");
+    damage("revision=", "revision=x", " its definition is corrupt");
+    damage("key k", "key", "s a part of its definition is corrupt: ELATER_OPTION");
+    damage("priority 3", "priority x", "s a part of its definition is corrupt: ELATER_OPTION");
+    damage("overlap=skip", "overlap=", "s a part of its definition is corrupt: overlap");
+    damage("when=every", "when=never", "s a part of its definition is corrupt: when");
+    damage("queue=s", "queue=\xff", "\xff a part of its definition is corrupt: ELATER_QUEUE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +624,7 @@ int main(void)
         FX_TEST(test_pages_and_changes),
         FX_TEST(test_calendar),
         FX_TEST(test_schedules_are_mended),
+        FX_TEST(test_damage_stays_in_its_schedule),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -14,10 +14,13 @@ end
 
 local function judge_batch(ctx, name)
   local R, batch = ctx.R, L.batch(ctx.R, name)
-  if not batch or not L.whole(batch.created_ms and L.int(batch.created_ms)) or
-     not L.whole(batch.keep_ms and L.int(batch.keep_ms)) then
+  if not batch then
     ctx.tell('broken-batch', name, '', UNREADABLE, function()
-      L.forget_batch(R, name)
+      L.mend_batch(R, name, ctx.now_ms)
+      local mended = L.batch(R, name)
+      if mended and mended.sealed_ms and L.lacks_callbacks(R, mended) then
+        L.seal(R, mended, ctx.now_ms)
+      end
     end)
   elseif not is_listed_right(R, batch) then
     ctx.tell('lost-batch', name, '', 'it is not listed as ' .. L.batch_state(batch), function()

@@ -1,13 +1,37 @@
 -- Phase schedules of later_v1_audit and later_v1_repair (v1/audit.lua): HSCAN of the definitions
--- (no name), and phase cursors of how far they are. A definition must be readable. A cursor must
--- belong to a schedule, or to one that is gone and will be forgotten.
+-- (no name), and phase cursors of how far they are. A definition must be readable, and so must what
+-- is in it: the options of its jobs, for one. A cursor must belong to a schedule, or to one that is
+-- gone and will be forgotten.
 
+local WORDS = {overlap = {allow = true, skip = true, queue = true, replace = true},
+               catch_up = {none = true, last = true, all = true}}
+
+-- -> why no job can be added by this schedule, or nil. The timing is for the workers to read.
+local function defect_of(s, now_ms)
+  local ok, why = pcall(L.job_of_schedule, s, now_ms)
+  if not ok then
+    return L.error_text(why)
+  end
+  for field, words in pairs(WORDS) do
+    if not words[s[field] or ''] then
+      return field .. ' is ' .. L.quote(s[field] or '')
+    end
+  end
+  return not string.find(s.when, '^cron .') and not string.find(s.when, '^every .') and
+         'when is ' .. L.quote(s.when) or nil
+end
+
+-- What is readable of a schedule is its owner's word: a repair removes only what has no meaning.
 local function judge_schedule(ctx, name)
-  local R = ctx.R
-  if not L.schedule(R, name) then
+  local R, s = ctx.R, L.schedule(ctx.R, name)
+  local why = s and defect_of(s, ctx.now_ms)
+  if not s then
     ctx.tell('broken-schedule', name, '', 'its definition is corrupt', function()
       L.drop_schedule(R, name, 1000 * ctx.now_ms)
     end)
+  elseif why then
+    ctx.tell('broken-schedule', name, s.queue, 'a part of its definition is corrupt: ' .. why ..
+             '; set it again (later schedule add, or its file)')
   end
 end
 

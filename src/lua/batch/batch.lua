@@ -19,6 +19,8 @@ local FIELDS = {'created_ms', 'keep_ms', 'then', 'finally', 'on_dead', 'sealed_m
 local NUMBERS = {created_ms = true, keep_ms = true, sealed_ms = true, cancelled_ms = true,
                  ended_ms = true}
 
+L.BATCH_KEEP_MS = 86400000  -- where nothing says another time
+
 local OPEN_MAX = 10000
 local ENDED_MAX = 100000    -- that are kept
 local UNSEALED_MS = 600000  -- an open batch that nobody touched for so long is told by health
@@ -30,21 +32,61 @@ function L.check_batch_name(name)
   return L.check_name('ELATER_BATCH', 'batch', name)
 end
 
+local CALLBACKS = {['then'] = true, finally = true, on_dead = true}
+
+-- -> the value of a field; nil where it cannot have been written here: then the batch cannot be
+-- used until it is mended
+local function read_field(field, value)
+  if NUMBERS[field] then
+    return L.whole(value)
+  elseif field == 'dead' then
+    return L.is_id(value) and value or nil
+  elseif field == 'fired' then
+    return not string.find(value, '[^%l_,]') and value or nil
+  end
+  local is_fine = not CALLBACKS[field] or #value <= 64 and string.find(value, '^%w[%w_-]*$')
+  return is_fine and value or nil
+end
+
+-- -> the batch, or nil; whether its definition is there and corrupt; then what can be read of it
 local function parse(name, text)
   local lf = text and string.find(text, '\n', 1, true)
   if not lf then
-    return nil
+    return nil, text and true or false
   end
   local batch = {name = name, payload = string.sub(text, lf + 1), fired = ''}
-  for field, value in string.gmatch(string.sub(text, 1, lf - 1), '([%l_]+)=(%S+)') do
-    batch[field] = NUMBERS[field] and L.whole(value) or value
+  local is_corrupt, lost = false, {}
+  for word in string.gmatch(string.sub(text, 1, lf - 1), '[^ ]+') do
+    local field, value = string.match(word, '^([%l_]+)=(%S+)$')
+    batch[field or ''] = field and read_field(field, value)
+    is_corrupt = is_corrupt or not field or batch[field] == nil
+    lost[string.match(word, '^[%l_]*')] = true
+  end
+  if is_corrupt or not batch.created_ms or not batch.keep_ms then
+    return nil, true, batch, lost
   end
   return batch
 end
 
--- -> the batch: its fields, name and payload; nil: there is none
+-- -> the batch: its fields, name and payload; nil: there is none, or it cannot be read; whether it
+-- is there and corrupt
 function L.batch(R, name)
   return parse(name, db('HGET', R .. ':batches', name))
+end
+
+-- Mend a corrupt batch with what can be read of it. A time that is lost counts as now. Where no
+-- payload can be found, nothing is left to be called back with: it is forgotten. -> what was done
+function L.mend_batch(R, name, now_ms)
+  local _, _, batch, had = parse(name, db('HGET', R .. ':batches', name))
+  if not batch then
+    L.forget_batch(R, name)
+    return
+  end
+  batch.created_ms = batch.created_ms or now_ms
+  batch.keep_ms = batch.keep_ms or L.BATCH_KEEP_MS
+  batch.cancelled_ms = batch.cancelled_ms or had.cancelled_ms and now_ms or nil
+  batch.sealed_ms = batch.sealed_ms or (had.sealed_ms or batch.cancelled_ms) and now_ms or nil
+  L.put_batch(R, batch)
 end
 
 -- The definition that was read last: jobs join one batch after the other.
@@ -53,17 +95,23 @@ local known_name, known_text, known
 -- -> the batch with this definition, not to be changed
 function L.known_batch(name, text)
   if name ~= known_name or text ~= known_text then
-    known_name, known_text, known = name, text, parse(name, text)
+    known_name, known_text, known = name, text, (parse(name, text))
   end
   return known
 end
 
-function L.fail_no_batch(name)
+-- is_corrupt: it is there
+function L.fail_no_batch(name, is_corrupt)
+  if is_corrupt then
+    L.fail('ELATER_BATCH', 'the definition of batch ' .. L.quote(name) ..
+           ' is corrupt: later fsck --repair')
+  end
   L.fail('ELATER_NOBATCH', 'there is no batch ' .. L.quote(name) .. ': later_batch opens it')
 end
 
 function L.need_batch(R, name)
-  return L.batch(R, L.check_batch_name(name)) or L.fail_no_batch(name)
+  local batch, is_corrupt = L.batch(R, L.check_batch_name(name))
+  return batch or L.fail_no_batch(name, is_corrupt)
 end
 
 function L.batch_state(batch)

@@ -19,7 +19,7 @@ end
 -- many members it has; inside: the batch of the job that adds them, nil: none does. Its name was
 -- checked.
 function L.check_batch_size(name, text, size, n, inside)
-  local batch = L.known_batch(name, text) or L.fail_no_batch(name)
+  local batch = L.known_batch(name, text) or L.fail_no_batch(name, text)
   if batch.cancelled_ms then
     L.fail('ELATER_BATCH', 'batch ' .. L.quote(name) .. ' is cancelled: nothing joins it any more')
   elseif batch.sealed_ms and inside ~= name then
@@ -140,17 +140,22 @@ end
 
 -- ---- ends
 
+-- Of a batch that cannot be read, the members are counted all the same: the rest is done when it is
+-- mended.
 local function end_all(R, name, ids, state, now_ms)
-  local key, batch, first = members_key(R, name), L.batch(R, name), nil
-  local scores = batch and db('ZMSCORE', key, unpack(ids)) or {}
+  local key, first = members_key(R, name), nil
+  local batch, is_corrupt = L.batch(R, name)
+  local scores = (batch or is_corrupt) and db('ZMSCORE', key, unpack(ids)) or {}
   for i, id in ipairs(ids) do
     if scores[i] and scores[i] ~= state then
       db('ZADD', key, state, id)
       first = first or id
     end
   end
-  if first then
+  if first and batch then
     after_end(R, batch, state, first, now_ms)
+  elseif first then
+    L.note(R, 'bad-batch:' .. name .. ' its definition is corrupt', now_ms)
   end
 end
 

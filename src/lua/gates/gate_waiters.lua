@@ -59,12 +59,6 @@ function L.arm(book, what, at_ms)
   db('ZADD', book.R .. ':timers', 'LT', math.max(at_ms, book.now_ms), what)
 end
 
--- A key of this gate has a foreign type: look at it again in a while. Nobody else would, once the
--- key is right again.
-function L.look_later(book, id)
-  L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
-end
-
 -- A shut gate has a waiter: set a timer for when it opens by itself.
 function L.arm_gate(book, g)
   if L.free_permits(book, g) > 0 or g.is_armed then
@@ -540,7 +534,7 @@ function L.hand_on(book, claims_next)
       if rounds >= OPEN_MAX then
         L.arm(book, 'gate:' .. id, book.now_ms)
       elseif not L.try(open, book, id) and L.KINDS[string.match(id, '^(%a+):.') or ''] then
-        L.look_later(book, id)
+        L.arm(book, 'gate:' .. id, book.now_ms + RETRY_MS)
       end
       rounds = rounds + 1
     end

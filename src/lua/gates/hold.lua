@@ -60,16 +60,15 @@ end
 
 local function drop_at(book, id, holders)
   L.drop_all(book, L.gate(book, id), holders)
-  L.touch(book, id) -- also where its key was removed, and with it the permit
-  return true
 end
 
--- A gate with a key of a foreign type is left as it is, and looked at later.
+-- A gate with a key of a foreign type is left as it is. Like one whose key was removed, it has lost
+-- a holder all the same: L.hand_on looks at it, and again later while its key is foreign. Else
+-- those that wait there would wait for ever.
 local function drop_all(book, drops, order)
   for _, id in ipairs(order) do
-    if not L.unless_foreign(drop_at, book, id, drops[id]) then
-      L.look_later(book, id)
-    end
+    L.unless_foreign(drop_at, book, id, drops[id])
+    L.touch(book, id)
   end
 end
 

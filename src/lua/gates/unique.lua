@@ -94,7 +94,9 @@ end
 -- it ended
 function L.end_replaced(R, id, job, code, start, output, now_ms)
   local ok, owner = pcall(L.unique_owner, R, job.queue, job.u or '')
-  if not job.u or not ok or not owner or owner == id then
+  -- What is no job stands for nobody: the key was damaged.
+  if not job.u or not ok or not owner or owner == id or
+     db('HEXISTS', R .. ':jobs', owner) == 0 then
     return false
   end
   local text = 'replaced by ' .. L.one_line(owner)

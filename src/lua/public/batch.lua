@@ -8,8 +8,6 @@
 -- any other batch of this name, until it is forgotten.
 -- Errors: ELATER_ARGS OPTION QUEUE TIME SIZE FULL BATCH TYPE. Cost: O(log n) in the batches.
 
-local KEEP_MS = 86400000
-
 local CALLBACKS = {['then'] = true, finally = true, on_dead = true}
 
 local function read_option(batch, name, value)
@@ -37,7 +35,7 @@ local function read_batch(args)
     L.fail('ELATER_SIZE', 'the payload of a batch has ' .. L.int(#batch.payload) ..
            ' bytes, at most ' .. L.int(L.BIG) .. ' fit')
   end
-  batch.keep_ms = batch.keep_ms or KEEP_MS
+  batch.keep_ms = batch.keep_ms or L.BATCH_KEEP_MS
   return batch
 end
 
@@ -48,8 +46,10 @@ end
 
 L.register('later_batch', {}, function(R, args)
   local batch = read_batch(args)
-  local here = L.batch(R, batch.name)
-  if here and L.batch_state(here) == 'open' and is_same(here, batch) then
+  local here, is_corrupt = L.batch(R, batch.name)
+  if is_corrupt then
+    L.fail_no_batch(batch.name, true)
+  elseif here and L.batch_state(here) == 'open' and is_same(here, batch) then
     return {batch.name, 'repeated'}
   elseif here then
     L.fail('ELATER_BATCH', 'batch ' .. L.quote(batch.name) .. ' is there already, ' ..

@@ -44,6 +44,9 @@ function L.parse_schedule(name, text)
   end
   local s = {name = name, payload = string.sub(text, stop + 2)}
   for field, value in string.gmatch(string.sub(text, 1, stop), '([%l_]+)=([^\n]*)\n') do
+    if NUMBERS[field] and not L.whole(value) then
+      return nil
+    end
     s[field] = NUMBERS[field] and L.whole(value) or value
   end
   return s.revision and s.when and s.queue and s
@@ -139,13 +142,24 @@ local function splay_of(s)
          tonumber(string.sub(redis.sha1hex(s.name), 1, 8), 16) % s.splay or 0
 end
 
--- times: {at: of the occurrence, due}; day: of the calendar, nil for none
-local function make_job(s, times, day, now_ms)
-  local job, words = {queue = s.queue, priority = 5, due = now_ms, is_named = true}, {}
+-- -> a job with the options of a schedule; fails with ELATER_OPTION, _QUEUE, ... where they are
+-- corrupt
+function L.job_of_schedule(s, now_ms)
+  local job, words = {queue = L.check_queue(s.queue), priority = 5, due = now_ms,
+                      is_named = true}, {}
   for word in string.gmatch(s.options or '', '%S+') do
     words[#words + 1] = word
   end
+  if #words % 2 == 1 then
+    L.fail('ELATER_OPTION', 'an option of schedule ' .. s.name .. ' has no value')
+  end
   L.read_options(job, words, 1, #words)
+  return job
+end
+
+-- times: {at: of the occurrence, due}; day: of the calendar, nil for none
+local function make_job(s, times, day, now_ms)
+  local job = L.job_of_schedule(s, now_ms)
   job.has_options = true
   job.S, job.O, job.Y = s.name, times.at, day
   job.due = math.max(times.due + splay_of(s), now_ms)
