@@ -59,7 +59,8 @@ static void test_they_are_counted(void **state)
     assert_says(&out, "REASON\n    2 ");
     assert_int_equal(run("ls", "mail", "--by", "reason", "--json"), 0);
     assert_says(&out, "{\"reason\":\"full\",\"state\":\"dead\",\"count\":2,\"first_ms\":");
-    assert_says(&out, "{\"reason\":\"no route to host 2\",\"state\":\"dead\",\"count\":1,");
+    assert_says(&out, "{\"reason\":\"no route to host *\",\"state\":\"dead\",\"count\":2,");
+    assert_says(&out, "{\"reason\":\"full [*]\",\"state\":\"dead\",\"count\":1,");
     assert_int_equal(run("ls", "mail", "--by", "reason", "--key", "b", "--json"), 0);
     assert_says(&out, "{\"reason\":\"full\",\"state\":\"dead\",\"count\":1,");
     assert_int_equal(run("ls", "mail", "--by", "size"), 64);
@@ -89,7 +90,7 @@ static void test_they_are_retried(void **state)
     assert_says(&err, "no dead job of queue mail has that reason: later ls mail --by reason");
     assert_int_equal(run("retry", "mail", "--key", "nothing"), 66);
     assert_says(&err, "no dead job of queue mail has that key");
-    assert_int_equal(run("retry", "mail", "--reason", "full [0]"), 0);
+    assert_int_equal(run("retry", "mail", "--reason", "full [*]"), 0);
     assert_out("1 job retried\n");
     assert_int_equal(run("retry", "mail", "--reason", "no route to *", "--spread", "1h"), 0);
     assert_out("2 jobs retried\n");

@@ -62,6 +62,28 @@ static struct group *group_of(struct groups *g, const char *text)
     return &g->list[g->n++];
 }
 
+static bool ends_with(const struct buf *b, const char *text)
+{
+    size_t n = strlen(text);
+
+    return b->len >= n && memcmp(b->data + b->len - n, text, n) == 0;
+}
+
+void groups_fold(const char *text, size_t n, struct buf *to)
+{
+    for (size_t i = 0; i < n;) {
+        size_t digits = 0;
+
+        while (i + digits < n && isdigit((unsigned char)text[i + digits]))
+            digits++;
+        if (digits > 0 && !ends_with(to, "exit status ") && !ends_with(to, "signal "))
+            buf_puts(to, "*");
+        else
+            buf_add(to, text + i, digits > 0 ? digits : 1);
+        i += digits > 0 ? digits : 1;
+    }
+}
+
 void groups_add(struct groups *g, const char *text, size_t n, const char *id, size_t id_len,
                 int64_t ms)
 {

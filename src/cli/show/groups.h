@@ -9,12 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 #define GROUPS_MAX 10000 /* texts; jobs with further ones are counted as one group */
 
 struct groups;
 
 struct groups *groups_new(void);
 void groups_free(struct groups *g); /* NULL is fine */
+/* Write a reason with each of its numbers as a *, so that "order 17 is gone" and "order 18 is gone"
+ * are one; it is a pattern for --reason. An exit status or a signal stays: it is the cause. */
+void groups_fold(const char *text, size_t n, struct buf *to);
 /* Count a job that failed at ms; 0: it has not. The texts need no NUL and are copied. */
 void groups_add(struct groups *g, const char *text, size_t n, const char *id, size_t id_len,
                 int64_t ms);

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "cli/show/groups.h"
 
 int row_outcome(const struct reply *row, struct outcome *ret)
 {
@@ -13,15 +14,18 @@ int row_outcome(const struct reply *row, struct outcome *ret)
     return reply_len(last) == 0 ? -1 : outcome_parse(reply_str(last), reply_len(last), ret);
 }
 
+/* The reason as it is, as `ls --by reason` shows it, or as a pattern. */
 static bool has_reason(const struct reply *row, const char *pattern)
 {
-    CLEANUP_BUF struct buf text = BUF_INIT;
+    CLEANUP_BUF struct buf text = BUF_INIT, folded = BUF_INIT;
     struct outcome outcome;
 
     if (row_outcome(row, &outcome) < 0)
         return false;
     buf_add(&text, outcome.reason, outcome.reason_len);
-    return strcmp(buf_str(&text), pattern) == 0 || fnmatch(pattern, buf_str(&text), 0) == 0;
+    groups_fold(outcome.reason, outcome.reason_len, &folded);
+    return strcmp(buf_str(&text), pattern) == 0 || strcmp(buf_str(&folded), pattern) == 0 ||
+           fnmatch(pattern, buf_str(&text), 0) == 0;
 }
 
 int row_filter_read(const struct cli *cli, struct row_filter *ret, struct err *err)

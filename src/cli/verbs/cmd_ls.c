@@ -240,11 +240,15 @@ static void count_row(struct ls *ls, const struct reply *row)
     struct outcome outcome = {.when_ms = 0};
     bool has_failed = row_outcome(row, &outcome) == 0, by_key = strcmp(ls->by, "key") == 0;
 
+    CLEANUP_BUF struct buf text = BUF_INIT;
+
     if (!by_key && !has_failed)
         return;
-    groups_add(ls->groups, by_key ? reply_str(key) : outcome.reason,
-               by_key ? reply_len(key) : outcome.reason_len, reply_str(id), reply_len(id),
-               outcome.when_ms);
+    if (by_key)
+        buf_add(&text, reply_str(key), reply_len(key));
+    else
+        groups_fold(outcome.reason, outcome.reason_len, &text);
+    groups_add(ls->groups, buf_str(&text), text.len, reply_str(id), reply_len(id), outcome.when_ms);
 }
 
 /* Returns whether the job counts against the limit. */
