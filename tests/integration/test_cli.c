@@ -212,7 +212,7 @@ static void test_wrong_command_lines(void **state)
     assert_int_equal(run("ls", "mail", "--state", "ded", NULL), 64);
     assert_says(&err, "did you mean dead?");
     assert_int_equal(run("ls", "mail", "--state", "sleeping", NULL), 64);
-    assert_says(&err, "there are due, parked, running, dead, done, all\n");
+    assert_says(&err, "there are due, parked, running, dead, done, all (");
     assert_int_equal(run("ls", "mail", "--state=", NULL), 64);
     assert_int_equal(run("ls", "mail", "--state", "due|dead", NULL), 64);
     assert_int_equal(run("ls", "mail", "--state", "\033[2J", NULL), 64);

@@ -51,7 +51,7 @@ static int check_word(const struct cli_option *option, const char *const *names,
 {
     CLEANUP_BUF struct buf safe = BUF_INIT;
     CLEANUP_BUF struct buf known = BUF_INIT;
-    const char *near;
+    const char *near, *aside;
 
     for (size_t i = 0; names[i] != NULL; i++)
         if (strcmp(names[i], value) == 0)
@@ -63,8 +63,9 @@ static int check_word(const struct cli_option *option, const char *const *names,
         return err_set(err, ERR_USAGE, "--%s '%s': did you mean %s?", option->name, buf_str(&safe),
                        near);
     list(&known, names);
-    return err_set(err, ERR_USAGE, "--%s '%s': there are %s", option->name, buf_str(&safe),
-                   buf_str(&known));
+    aside = strchr(option->prose, '('); /* what is done with another word */
+    return err_set(err, ERR_USAGE, "--%s '%s': there are %s%s%s", option->name, buf_str(&safe),
+                   buf_str(&known), aside != NULL ? " " : "", aside != NULL ? aside : "");
 }
 
 static int check_list(const struct cli_option *option, const char *const *names, const char *value,
