@@ -605,7 +605,7 @@ static const struct {
     {1, 1, 0, make_schedule_del},   {1, 1, 0, make_schedule_pause}, {1, 1, 0, make_schedule_resume},
     {1, 1, 0, make_schedule_run},   {1, 1, 0, make_schedule_show},  {1, 1, 0, make_schedules},
     {3, 3, 1, make_fire},           {3, 3, 1, make_subscribe},      {1, 1, 0, make_topics},
-    {1, 1, 0, make_declare_topics}, {5, 5, 2, make_publish},        {3, 2, 1, make_broadcast},
+    {1, 1, 0, make_declare_topics}, {5, 5, 2, make_publish},        {7, 4, 1, make_broadcast},
     {3, 2, 1, make_foreign},        {2, 2, 1, make_collect}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls

@@ -16,9 +16,10 @@ void make_broadcast(struct maker *k)
         arg(k, words[per]);
     }
     copy_options(k, &o);
-    if (o.refusal == NULL && percent(k, 30)) {
+    /* One of a host that goes has to be over when it is found: else it waits for the host. */
+    if (o.refusal == NULL && percent(k, per == 1 ? 90 : 30)) {
         name(k, "expire");
-        o.x = duration_arg(k, 100000);
+        o.x = duration_arg(k, per == 1 ? 100 : 100000);
         o.x = o.x > 0 ? o.x : MODEL_NONE;
         o.refusal = o.x == MODEL_NONE ? "ELATER_TIME" : NULL;
     }
