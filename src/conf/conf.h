@@ -145,9 +145,9 @@ struct conf {
 struct conf *conf_load(const char *path, char *const *env, struct err *err);
 /*
  * What a command needs to reach the server that the daemon uses: as conf_load, but if the file or
- * the environment is wrong elsewhere, only redis, redis_password_file, redis_timeout (as it is
- * without a setting, if it is wrong), namespace and state_dir are read, and *warning says what is
- * wrong. NULL if these are wrong, too, or do not name a server.
+ * the environment is wrong elsewhere, only redis and what begins with redis_ (redis_timeout as it
+ * is without a setting, if it is wrong), namespace and state_dir are read, and *warning says what
+ * is wrong. NULL if these are wrong, too, or do not name a server.
  */
 struct conf *conf_load_address(const char *path, char *const *env, struct err *warning,
                                struct err *err);

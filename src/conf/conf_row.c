@@ -97,17 +97,14 @@ static int check_redis(const struct conf_row *row, const char *text, struct err 
 {
     if (strncmp(text, "redis://", 8) == 0 && text[8] != '\0')
         return 0;
+    if (strncmp(text, "rediss://", 9) == 0 && text[9] != '\0')
+        return 0;
     if (strncmp(text, "unix:", 5) == 0 && text[5] != '\0')
         return 0;
     if (strcmp(text, "embedded") == 0)
         return 0;
-    if (strncmp(text, "rediss://", 9) == 0)
-        return err_set(err, ERR_CONFIG,
-                       "%s: rediss:// (TLS) is not in this version: run stunnel or another local "
-                       "proxy to the server and give the proxy's address as redis://HOST:PORT",
-                       row->path);
     return err_set(err, ERR_CONFIG,
-                   "%s: not a known address: redis://HOST:PORT, unix:PATH or "
+                   "%s: not a known address: redis://HOST:PORT, rediss://HOST:PORT, unix:PATH or "
                    "embedded",
                    row->path);
 }
@@ -164,6 +161,9 @@ int conf_row_check_text(const struct conf_row *row, const char *text, struct err
         check_f *check;
     } checks[] = {{"redis", check_redis},
                   {"redis_password_file", check_folder_or_empty},
+                  {"redis_tls_ca", check_folder_or_empty},
+                  {"redis_tls_cert", check_folder_or_empty},
+                  {"redis_tls_key", check_folder_or_empty},
                   {"namespace", check_namespace},
                   {"state_dir", check_folder_or_none},
                   {"handlers_dir", check_folder_or_empty},
@@ -242,7 +242,7 @@ static int check_filters(const struct conf_row *row, const char *const *items, s
 int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,
                         struct err *err)
 {
-    if (strcmp(row->path, "handler") == 0)
+    if (strcmp(row->path, "handler") == 0 || strcmp(row->path, "redis_password_command") == 0)
         return check_handler(row, items, n, err);
     if (row->type == CONF_TYPE_PAIRS)
         return conf_pairs_check(row, items, n, err);

@@ -13,8 +13,8 @@
 #include "daemon/daemon_priv.h"
 #include "daemon/log_json.h"
 #include "daemon/notify.h"
-#include "daemon/password.h"
 #include "run/handler/perms.h"
+#include "worker/password.h"
 
 #define STATUS_MS 1000
 /* Beyond stop_timeout: to end what still runs, to report it, and to stop an embedded Redis. */
@@ -199,40 +199,36 @@ static void on_folder(void *arg)
     serve(d, d->conf, d->launches);
 }
 
-/* A rotated password is in a file of the same name, so it is read at each reload. */
-static void read_password_again(struct daemon *d)
-{
-    struct err err = ERR_INIT;
-    struct url url = d->url;
-
-    int found;
-
-    if (d->embedded != NULL)
-        return;
-    found = password_read(d->conf->redis_password_file, &url, &err);
-    if (found < 0) {
-        log_err("event=reload effect=\"the old password stays\" reason=\"%s\"", err.text);
-    } else if (found > 0) {
-        memcpy(d->url.password, url.password, sizeof(url.password));
-        link_set_password(d->link, &d->url);
-    }
-    explicit_bzero(&url, sizeof(url));
-}
-
 /* ---- what the configuration names: addresses, files */
 
 /* An embedded server has no address here. */
 static int parse_address(const struct conf *conf, struct url *ret, struct err *err)
 {
-    if (strcmp(conf->redis, "embedded") == 0 || url_parse(conf->redis, ret, err) == 0)
+    if (strcmp(conf->redis, "embedded") == 0)
         return 0;
-    return conf_blame(conf, NULL, "redis", err);
+    if (url_parse(conf->redis, ret, err) < 0)
+        return conf_blame(conf, NULL, "redis", err);
+    if (url_set_tls(ret, conf->redis_tls_ca, conf->redis_tls_cert, conf->redis_tls_key,
+                    conf->redis_tls_name, err) < 0)
+        return conf_blame(conf, NULL, "redis_tls_ca", err);
+    return 0;
 }
 
-static int read_password(const struct conf *conf, struct url *ret, struct err *err)
+/* Each connect asks for the password; a file that cannot be read is told at the start already. */
+static int check_password(const struct conf *conf, struct url *ret, struct err *err)
 {
-    if (strcmp(conf->redis, "embedded") == 0 ||
-        password_read(conf->redis_password_file, ret, err) >= 0)
+    bool is_command = conf->redis_password_command.n > 0;
+
+    if (strcmp(conf->redis, "embedded") == 0)
+        return 0;
+    if (is_command && conf->redis_password_file[0] != '\0') {
+        (void)err_set(err, ERR_CONFIG,
+                      "redis_password_file and redis_password_command: give one of the two");
+        return conf_blame(conf, NULL, "redis_password_command", err);
+    }
+    password_use(conf->redis_password_file, conf->redis_password_command.at);
+    ret->ask_password = password_ask;
+    if (is_command || password_ask(ret, err) >= 0)
         return 0;
     return conf_blame(conf, NULL, "redis_password_file", err);
 }
@@ -259,6 +255,11 @@ static int check_own_files(const struct conf *conf, struct err *err)
     if (strcmp(conf->redis, "embedded") != 0 && check_way(conf->redis_password_file, err) < 0) {
         (void)err_wrap(err, "redis_password_file");
         return conf_blame(conf, NULL, "redis_password_file", err);
+    }
+    if (conf->redis_password_command.n > 0 &&
+        check_way(conf->redis_password_command.at[0], err) < 0) {
+        (void)err_wrap(err, "redis_password_command");
+        return conf_blame(conf, NULL, "redis_password_command", err);
     }
     return 0;
 }
@@ -326,7 +327,8 @@ static void reload(void *arg)
     gate_settings_set(d->gate_settings, conf);
     file_settings_set(d->schedule_settings, conf);
     file_settings_set(d->topic_settings, conf);
-    read_password_again(d);
+    link_renew_password(d->link, d->conf->redis_password_every);
+    link_ask_password(d->link);
     log_notice("event=reload result=done");
     notify_ready();
 }
@@ -390,7 +392,7 @@ static int find_server(struct daemon *d, struct err *err)
     }
     if (parse_address(d->conf, &d->url, err) < 0)
         return -1;
-    return read_password(d->conf, &d->url, err);
+    return check_password(d->conf, &d->url, err);
 }
 
 static int take_state(struct daemon *d, struct err *err)
@@ -528,6 +530,7 @@ static int start(struct daemon *d, struct err *err)
     gate_settings_set(d->gate_settings, d->conf);
     file_settings_set(d->schedule_settings, d->conf);
     file_settings_set(d->topic_settings, d->conf);
+    link_renew_password(d->link, d->conf->redis_password_every);
     link_start(d->link);
     listen_for_probes(d);
     notify_ready();
@@ -579,7 +582,7 @@ int daemon_check(const struct conf *conf, char *const *env)
     int found;
 
     if (check_own_files(conf, &err) < 0 || parse_address(conf, &url, &err) < 0 ||
-        read_password(conf, &url, &err) < 0)
+        check_password(conf, &url, &err) < 0)
         conf_errors_add(&errors, 0, &err);
     explicit_bzero(&url, sizeof(url));
     launches = launches_new(conf, env, &err);

@@ -525,9 +525,17 @@ static void on_idle(void *arg)
     loop_stop(((struct daemon *)arg)->loop);
 }
 
+static void on_password(void *arg, const char *text)
+{
+    (void)arg;
+    log_err("event=password effect=\"the link goes on with the one that it has\" reason=\"%s\"",
+            text);
+}
+
 struct link_events daemon_link_events(struct daemon *d)
 {
-    return (struct link_events){on_up, on_down, on_subscribed, on_wake, on_changed, on_denied, d};
+    return (struct link_events){on_up,      on_down,   on_subscribed, on_wake,
+                                on_changed, on_denied, on_password,   d};
 }
 
 struct store_events daemon_store_events(struct daemon *d)

@@ -1,351 +1,271 @@
 #include "redis/async.h"
 
-#include <fcntl.h>
-#include <hiredis/async.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "redis/bound.h"
 #include "redis/error_reply.h"
 
-struct async {
-    redisAsyncContext *ctx;   /* NULL once hiredis frees it */
-    struct loop_timer *timer; /* timeout of the connect, then of the next answer */
-    struct async_events events;
-    struct url url;
-    int64_t timeout_ms;
-    unsigned waiting; /* calls without a reply */
-    unsigned login;   /* how many of these belong to the login */
-    bool is_open;
-};
-
+/* A call without an answer yet. */
 struct call {
-    async_reply_f *cb; /* NULL: part of the login */
+    async_reply_f *cb;
     void *arg;
+    bool is_subscribe;
 };
 
-/* ---- what hiredis needs from an event loop; lives as long as the context */
+/* First in, first out, as Redis answers. */
+struct call_queue {
+    struct call *at;
+    size_t first, n, cap;
+};
 
-struct hook {
-    redisAsyncContext *ctx;
+struct async {
+    struct wire *wire; /* NULL: the connection has ended */
     struct loop_fd *fd;
     struct loop_hook *send;
-    int events;
-    bool has_output; /* hiredis has output for the end of this iteration */
-    bool is_sending; /* on_send writes; hiredis has not yet said whether that was all */
+    struct loop_timer *timer; /* of the next answer */
+    struct async_events events;
+    int64_t timeout_ms;
+    struct call_queue calls;
+    bool has_output;  /* for the end of this iteration of the loop */
+    bool is_in_use;   /* a function of ours is using it: it frees it if is_unwanted */
+    bool is_unwanted; /* async_close was called */
 };
 
-static void on_fd(void *arg, int events)
+static void queue_add(struct call_queue *q, const struct call *call)
 {
-    struct hook *h = arg;
-    redisAsyncContext *ctx = h->ctx;
-
-    /* Do only one: reading may free the context and the hook. A write is reported again. */
-    if (events & LOOP_READ)
-        redisAsyncHandleRead(ctx);
-    else if (events & LOOP_WRITE)
-        redisAsyncHandleWrite(ctx);
+    if (q->first > 0 && q->first + q->n == q->cap) {
+        memmove(q->at, q->at + q->first, q->n * sizeof(*q->at));
+        q->first = 0;
+    }
+    if (q->n == q->cap) {
+        q->cap = q->cap == 0 ? 8 : q->cap * 2;
+        q->at = mem_grow(q->at, q->cap, sizeof(*q->at));
+    }
+    q->at[q->first + q->n++] = *call;
 }
 
-static void hook_set(struct hook *h, int events)
+static struct call queue_take(struct call_queue *q)
 {
-    if (h->events != events)
-        loop_fd_events(h->fd, events);
-    h->events = events;
-}
+    struct call call = q->at[q->first];
 
-static void hook_add_read(void *data)
-{
-    struct hook *h = data;
-
-    hook_set(h, h->events | LOOP_READ);
-}
-
-static void hook_del_read(void *data)
-{
-    struct hook *h = data;
-
-    hook_set(h, h->events & ~LOOP_READ);
-}
-
-/* All output of an iteration of the loop is written together at its end, without asking first
- * whether the socket takes it. LOOP_WRITE is watched only for what did not fit, and before the
- * connection is up: there it tells that it is. */
-static void hook_add_write(void *data)
-{
-    struct hook *h = data;
-
-    if (h->is_sending || (h->ctx->c.flags & REDIS_CONNECTED) == 0)
-        hook_set(h, h->events | LOOP_WRITE);
-    else if ((h->events & LOOP_WRITE) == 0)
-        h->has_output = true;
-    h->is_sending = false;
-}
-
-static void hook_del_write(void *data)
-{
-    struct hook *h = data;
-
-    h->is_sending = false;
-    hook_set(h, h->events & ~LOOP_WRITE);
-}
-
-static void on_send(void *arg)
-{
-    struct hook *h = arg;
-
-    if (!h->has_output)
-        return;
-    h->has_output = false;
-    h->is_sending = true;
-    /* It may free the hook; else it calls hook_add_write or hook_del_write. */
-    redisAsyncHandleWrite(h->ctx);
-}
-
-static void hook_cleanup(void *data)
-{
-    struct hook *h = data;
-
-    loop_fd_free(h->fd);
-    loop_hook_free(h->send);
-    free(h);
-}
-
-static void hook_attach(struct loop *loop, redisAsyncContext *ctx)
-{
-    struct hook *h = mem_new(sizeof(*h));
-
-    h->ctx = ctx;
-    h->fd = loop_fd_new(loop, ctx->c.fd, 0, on_fd, h);
-    h->send = loop_hook_new(loop, LOOP_HOOK_SEND, on_send, h);
-    ctx->ev.addRead = hook_add_read;
-    ctx->ev.delRead = hook_del_read;
-    ctx->ev.addWrite = hook_add_write;
-    ctx->ev.delWrite = hook_del_write;
-    ctx->ev.cleanup = hook_cleanup;
-    ctx->ev.data = h;
+    q->first = --q->n == 0 ? 0 : q->first + 1;
+    return call;
 }
 
 /* ---- the end */
 
-/* hiredis frees ctx by itself after this: only drop the pointer, then call the owner. */
-static void detach(struct async *a, enum error_class class, const char *text)
+static void hang_up(struct async *a)
+{
+    loop_fd_free(a->fd);
+    loop_hook_free(a->send);
+    loop_timer_stop(a->timer);
+    wire_close(a->wire);
+    a->fd = NULL;
+    a->send = NULL;
+    a->wire = NULL;
+}
+
+static void end(struct async *a, enum error_class class, const char *text)
 {
     char copy[192];
 
     text_copy(copy, sizeof(copy), text);
-    a->ctx->data = NULL;
-    a->ctx = NULL;
-    a->is_open = false;
-    loop_timer_stop(a->timer);
+    hang_up(a);
     a->events.closed(a->events.arg, class, copy);
 }
 
-static void on_connect(const redisAsyncContext *ctx, int status)
+static void broke(struct async *a, const struct err *err)
 {
-    struct async *a = ctx->data;
-
-    if (a != NULL && status != REDIS_OK)
-        detach(a, ERROR_CLASS_LINK, ctx->errstr);
+    end(a, err->code == ERR_CONFIG ? ERROR_CLASS_DENIED : ERROR_CLASS_LINK, err->text);
 }
 
-static void on_disconnect(const redisAsyncContext *ctx, int status)
+static void done_using(struct async *a)
 {
-    struct async *a = ctx->data;
-
-    (void)status;
-    if (a == NULL)
-        return;
-    /* An unsolicited error (too many clients, loading) closes the link with its text. */
-    if (ctx->err == REDIS_ERR_OTHER)
-        detach(a, error_reply_class(ctx->errstr), ctx->errstr);
-    else
-        detach(a, ERROR_CLASS_LINK, ctx->errstr[0] != '\0' ? ctx->errstr : "connection closed");
+    a->is_in_use = false;
+    if (a->is_unwanted)
+        async_close(a);
 }
 
 static void on_timeout(void *arg)
 {
     struct async *a = arg;
-    redisAsyncContext *ctx = a->ctx;
-    bool was_open = a->is_open;
 
-    if (ctx == NULL)
-        return;
-    ctx->data = NULL;
-    a->ctx = NULL;
-    a->is_open = false;
-    redisAsyncFree(ctx);
-    a->events.closed(a->events.arg, ERROR_CLASS_LINK,
-                     was_open ? "no answer in time" : "no connection in time");
+    a->is_in_use = true;
+    end(a, ERROR_CLASS_LINK, "no answer in time");
+    done_using(a);
 }
 
-/* ---- calls */
+/* ---- answers */
 
-static void login_reply(struct async *a, const struct reply *reply)
+static bool is_message(const struct reply *r)
 {
-    redisAsyncContext *ctx = a->ctx;
+    const struct reply *kind = reply_at(r, 0);
 
-    a->login--;
-    if (reply_kind(reply) == REPLY_ERROR) {
-        char text[192];
-
-        text_copy(text, sizeof(text), reply_str(reply));
-        ctx->data = NULL;
-        a->ctx = NULL;
-        loop_timer_stop(a->timer);
-        redisAsyncFree(ctx);
-        a->events.closed(a->events.arg, error_reply_class(text), text);
-        return;
-    }
-    if (a->login == 0) {
-        a->is_open = true;
-        a->events.opened(a->events.arg);
-    }
+    return reply_is(kind, "message") || reply_is(kind, "pmessage");
 }
 
-static void on_reply(redisAsyncContext *ctx, void *reply, void *privdata)
+static bool is_confirmation(const struct reply *r)
 {
-    struct call call = *(struct call *)privdata;
-    struct async *a = ctx->data;
+    const struct reply *kind = reply_at(r, 0);
 
-    free(privdata);
-    if (reply == NULL || a == NULL)
+    return reply_kind(r) == REPLY_ERROR || reply_is(kind, "subscribe") ||
+           reply_is(kind, "psubscribe");
+}
+
+/* A server that has no place for us says so before we ask anything. */
+static void unasked(struct async *a, const struct reply *r)
+{
+    if (reply_kind(r) == REPLY_ERROR)
+        end(a, error_reply_class(reply_str(r)), reply_str(r));
+    else
+        end(a, ERROR_CLASS_LINK, "Protocol error, an answer that nobody asked for");
+}
+
+static void take(struct async *a, const struct reply *r)
+{
+    struct call call;
+
+    if (a->events.message != NULL && is_message(r)) {
+        a->events.message(a->events.arg, r);
         return;
-    if (--a->waiting > 0)
+    }
+    if (a->calls.n == 0) {
+        unasked(a, r);
+        return;
+    }
+    call = queue_take(&a->calls);
+    if (a->calls.n > 0)
         loop_timer_set(a->timer, a->timeout_ms);
     else
         loop_timer_stop(a->timer);
-    if (call.cb == NULL)
-        login_reply(a, reply);
+    if (call.is_subscribe && !is_confirmation(r))
+        end(a, ERROR_CLASS_LINK, "Protocol error, SUBSCRIBE was not answered");
     else
-        call.cb(call.arg, reply);
+        call.cb(call.arg, r);
 }
 
-static int send_command(struct async *a, const struct call *call, int argc, const char *const *argv,
-                        const size_t *lens)
+static bool is_over(const struct async *a)
 {
-    struct call *copy = mem_new(sizeof(*copy));
-
-    *copy = *call;
-    if (redisAsyncCommandArgv(a->ctx, on_reply, copy, argc, (const char **)(uintptr_t)argv, lens) !=
-        REDIS_OK) {
-        free(copy);
-        return -1;
-    }
-    if (a->waiting++ == 0)
-        loop_timer_set(a->timer, a->timeout_ms);
-    return 0;
+    return a->wire == NULL || a->is_unwanted;
 }
 
-static int login_send(struct async *a, int argc, const char *const *argv)
+static void receive(struct async *a)
 {
-    static const struct call login = {NULL, NULL};
+    struct err err = ERR_INIT;
+    int more, got = 0;
 
-    if (send_command(a, &login, argc, argv, NULL) < 0)
-        return -1;
-    a->login++;
-    return 0;
+    do {
+        struct reply *r;
+
+        more = wire_receive(a->wire, &err);
+        while (more >= 0 && (got = wire_next(a->wire, &r, &err)) == 1) {
+            take(a, r);
+            reply_free(r);
+            if (is_over(a))
+                return;
+        }
+    } while (more == 1 && got == 0);
+    if (more < 0 || got < 0)
+        broke(a, &err);
 }
 
-/* Queued before the connection is up. CLIENT LIST shows the name. */
-static int log_in(struct async *a)
-{
-    char db[16];
-    const char *with_user[] = {"AUTH", a->url.user, a->url.password};
-    const char *without[] = {"AUTH", a->url.password};
-    const char *choose[] = {"SELECT", db};
-    static const char *const name[] = {"CLIENT", "SETNAME", "laterd"};
+/* ---- the loop */
 
-    if (a->url.user[0] != '\0') {
-        if (login_send(a, 3, with_user) < 0)
-            return -1;
-    } else if (a->url.password[0] != '\0' && login_send(a, 2, without) < 0) {
-        return -1;
-    }
-    (void)snprintf(db, sizeof(db), "%d", a->url.db);
-    if (a->url.db != 0 && login_send(a, 2, choose) < 0)
-        return -1;
-    return login_send(a, 3, name);
+/* All output of an iteration of the loop is written together at its end. LOOP_WRITE is watched
+ * only for what did not fit. */
+static void watch(struct async *a)
+{
+    loop_fd_events(a->fd, LOOP_READ | (wire_events(a->wire) & WIRE_WRITE ? LOOP_WRITE : 0));
 }
 
-struct async *async_open(struct loop *loop, const struct url *url, int64_t timeout_ms,
-                         const struct async_events *events)
+static void send_output(struct async *a)
 {
-    redisAsyncContext *ctx =
-        url->is_unix ? redisAsyncConnectUnix(url->host) : redisAsyncConnect(url->host, url->port);
-    struct async *a;
+    struct err err = ERR_INIT;
+    int all = wire_send(a->wire, &err);
 
-    if (ctx == NULL)
-        return NULL;
-    if (ctx->err != 0) {
-        redisAsyncFree(ctx);
-        return NULL;
-    }
-    /* hiredis 0.14 opens the socket without it. (A new process gets no such descriptor anyway.) */
-    (void)fcntl(ctx->c.fd, F_SETFD, FD_CLOEXEC);
-    bound_reader(ctx->c.reader);
-    a = mem_new(sizeof(*a));
-    a->ctx = ctx;
+    a->has_output = false;
+    if (all < 0)
+        broke(a, &err);
+    else
+        watch(a);
+}
+
+static void on_fd(void *arg, int events)
+{
+    struct async *a = arg;
+
+    a->is_in_use = true;
+    if (events & LOOP_READ)
+        receive(a);
+    if ((events & LOOP_WRITE) && !is_over(a))
+        send_output(a);
+    done_using(a);
+}
+
+static void on_send(void *arg)
+{
+    struct async *a = arg;
+
+    if (!a->has_output)
+        return;
+    a->is_in_use = true;
+    send_output(a);
+    done_using(a);
+}
+
+struct async *async_new(struct loop *loop, struct wire *wire, int64_t timeout_ms,
+                        const struct async_events *events)
+{
+    struct async *a = mem_new(sizeof(*a));
+
+    a->wire = wire;
     a->events = *events;
-    a->url = *url;
     a->timeout_ms = timeout_ms;
     a->timer = loop_timer_new(loop, on_timeout, a);
-    ctx->data = a;
-    hook_attach(loop, ctx);
-    (void)redisAsyncSetConnectCallback(ctx, on_connect);
-    (void)redisAsyncSetDisconnectCallback(ctx, on_disconnect);
-    /* If part of the login were missing, `opened` would never be called. */
-    if (log_in(a) < 0) {
-        async_close(a);
-        return NULL;
-    }
+    a->fd = loop_fd_new(loop, wire_fd(wire), LOOP_READ, on_fd, a);
+    a->send = loop_hook_new(loop, LOOP_HOOK_SEND, on_send, a);
     return a;
 }
 
 void async_close(struct async *a)
 {
-    redisAsyncContext *ctx;
-
     if (a == NULL)
         return;
-    ctx = a->ctx;
-    if (ctx != NULL) {
-        ctx->data = NULL;
-        redisAsyncFree(ctx);
-    }
+    a->is_unwanted = true;
+    if (a->is_in_use)
+        return;
+    if (a->wire != NULL)
+        hang_up(a);
     loop_timer_free(a->timer);
-    explicit_bzero(a->url.password, sizeof(a->url.password));
+    free(a->calls.at);
     free(a);
+}
+
+static int send_command(struct async *a, const struct call *call, int argc, const char *const *argv,
+                        const size_t *lens)
+{
+    if (a == NULL || is_over(a))
+        return -1;
+    wire_put(a->wire, argc, argv, lens);
+    a->has_output = true;
+    if (a->calls.n == 0)
+        loop_timer_set(a->timer, a->timeout_ms);
+    queue_add(&a->calls, call);
+    return 0;
 }
 
 int async_call(struct async *a, int argc, const char *const *argv, const size_t *lens,
                async_reply_f *cb, void *arg)
 {
-    struct call call = {cb, arg};
-
-    if (a == NULL || !a->is_open)
-        return -1;
-    return send_command(a, &call, argc, argv, lens);
+    return send_command(a, &(struct call){cb, arg, false}, argc, argv, lens);
 }
 
-/* Confirmations and messages. privdata is not used: a connection has one owner. */
-static void on_push(redisAsyncContext *ctx, void *reply, void *privdata)
-{
-    struct async *a = ctx->data;
-
-    (void)privdata;
-    if (reply != NULL && a != NULL && a->events.push != NULL)
-        a->events.push(a->events.arg, reply);
-}
-
-int async_subscribe(struct async *a, const char *verb, const char *channel)
+int async_subscribe(struct async *a, const char *verb, const char *channel, async_reply_f *cb,
+                    void *arg)
 {
     const char *argv[] = {verb, channel};
 
-    if (a == NULL || !a->is_open)
-        return -1;
-    return redisAsyncCommandArgv(a->ctx, on_push, NULL, 2, argv, NULL) == REDIS_OK ? 0 : -1;
+    return send_command(a, &(struct call){cb, arg, true}, 2, argv, NULL);
 }

@@ -1,53 +1,36 @@
 #include "redis/client.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <hiredis/hiredis.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "redis/bound.h"
 #include "redis/error_reply.h"
 #include "redis/lib.h"
 
 #define ARGS_MAX 1100
 
 struct client {
-    redisContext *ctx;
+    struct wire *wire;
     struct url url;
     int64_t timeout_ms;
-    char peer[NI_MAXHOST];
+    bool is_broken;
 };
 
-static struct timeval to_timeval(int64_t ms)
-{
-    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
-}
-
-static int unavailable(struct client *c, struct err *err)
+/* The link is of no use any more: say so, with the server's name before what the wire said. */
+static int broke(struct client *c, struct err *err)
 {
     char where[320];
-    const char *why = c->ctx == NULL ? "no memory" : c->ctx->errstr;
 
-    if (c->ctx != NULL && c->ctx->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK))
-        why = "no answer in time";
-    return err_set(err, ERR_UNAVAILABLE, "%s: %s", url_show(&c->url, where), why);
+    c->is_broken = true;
+    return err != NULL ? err_wrap(err, "%s", url_show(&c->url, where)) : -1;
 }
 
-static void read_peer(struct client *c)
+static int broke_by(struct client *c, const char *why, struct err *err)
 {
-    struct sockaddr_storage addr;
-    socklen_t len = sizeof(addr);
-
-    if (getpeername(c->ctx->fd, (struct sockaddr *)&addr, &len) < 0 ||
-        getnameinfo((struct sockaddr *)&addr, len, c->peer, sizeof(c->peer), NULL, 0,
-                    NI_NUMERICHOST) != 0)
-        c->peer[0] = '\0';
+    (void)err_set(err, ERR_UNAVAILABLE, "%s", why);
+    return broke(c, err);
 }
 
 static int log_in(struct client *c, struct err *err)
@@ -83,20 +66,13 @@ struct client *client_open(const struct url *url, int64_t timeout_ms, struct err
 
     c->url = *url;
     c->timeout_ms = timeout_ms;
-    c->ctx = url->is_unix ? redisConnectUnixWithTimeout(url->host, to_timeval(timeout_ms))
-                          : redisConnectWithTimeout(url->host, url->port, to_timeval(timeout_ms));
-    if (c->ctx == NULL || c->ctx->err != 0) {
-        (void)unavailable(c, err);
+    if (url->ask_password != NULL && url->ask_password(&c->url, err) < 0)
         goto fail;
-    }
-    (void)fcntl(c->ctx->fd, F_SETFD, FD_CLOEXEC);
-    bound_reader(c->ctx->reader);
-    (void)redisSetTimeout(c->ctx, to_timeval(timeout_ms));
-    if (!url->is_unix)
-        read_peer(c);
-    if (log_in(c, err) < 0)
-        goto fail;
-    return c;
+    c->wire = wire_open(url, mono_add_ms(mono_now(), timeout_ms), err);
+    if (c->wire == NULL)
+        (void)broke(c, err);
+    else if (log_in(c, err) == 0)
+        return c;
 fail:
     client_close(c);
     return NULL;
@@ -106,33 +82,94 @@ void client_close(struct client *c)
 {
     if (c == NULL)
         return;
-    if (c->ctx != NULL)
-        redisFree(c->ctx);
+    wire_close(c->wire);
     explicit_bzero(c->url.password, sizeof(c->url.password));
     free(c);
 }
 
-/* Take what hiredis returned: the reply, or NULL with err for none or an error reply. */
-static struct reply *take(struct client *c, redisReply *r, struct err *err)
+struct wire *client_take_wire(struct client *c, struct err *err)
 {
-    if (r == NULL) {
-        (void)unavailable(c, err);
-        return NULL;
+    struct wire *wire = c->wire;
+    struct reply *unasked = NULL;
+
+    if (wire_next(wire, &unasked, err) == 0) {
+        c->wire = NULL;
+    } else {
+        reply_free(unasked);
+        (void)broke_by(c, "Protocol error, an answer that nobody asked for", err);
+        wire = NULL;
     }
-    if (r->type == REDIS_REPLY_ERROR) {
-        (void)error_reply_err(err, r->str);
-        freeReplyObject(r);
-        return NULL;
+    client_close(c);
+    return wire;
+}
+
+/* ---- sending and receiving; each wait for the server is at most timeout_ms */
+
+static int receive(struct client *c, struct err *err)
+{
+    int more;
+
+    while ((more = wire_receive(c->wire, err)) == 1)
+        continue;
+    return more < 0 ? broke(c, err) : 0;
+}
+
+/* Also reads what comes meanwhile: a server that cannot get rid of its answers takes no calls. */
+static int send_all(struct client *c, struct err *err)
+{
+    int all;
+
+    while ((all = wire_send(c->wire, err)) == 0) {
+        if (!wire_wait(c->wire, mono_add_ms(mono_now(), c->timeout_ms)))
+            return broke_by(c, "no answer in time", err);
+        if (receive(c, err) < 0)
+            return -1;
     }
-    return (struct reply *)(void *)r;
+    return all < 0 ? broke(c, err) : 0;
+}
+
+/* The next reply, as it is. 1: there is one, 0: nothing came for this long, -1: the link broke. */
+static int await_reply(struct client *c, int64_t ms, struct reply **ret, struct err *err)
+{
+    for (;;) {
+        int got = wire_next(c->wire, ret, err);
+
+        if (got != 0)
+            return got > 0 ? 1 : broke(c, err);
+        if (!wire_wait(c->wire, mono_add_ms(mono_now(), ms)))
+            return 0;
+        if (receive(c, err) < 0)
+            return -1;
+    }
+}
+
+struct reply *client_answer(struct client *c, struct err *err)
+{
+    struct reply *r = NULL;
+    int got = await_reply(c, c->timeout_ms, &r, err);
+
+    if (got == 0)
+        (void)broke_by(c, "no answer in time", err);
+    if (got <= 0 || reply_kind(r) != REPLY_ERROR)
+        return r;
+    (void)error_reply_err(err, reply_str(r));
+    reply_free(r);
+    return NULL;
+}
+
+static int put_call(struct client *c, int argc, const char *const *argv, const size_t *lens,
+                    struct err *err)
+{
+    if (c->is_broken)
+        return broke_by(c, "the link is broken", err);
+    wire_put(c->wire, argc, argv, lens);
+    return send_all(c, err);
 }
 
 struct reply *client_call(struct client *c, int argc, const char *const *argv, const size_t *lens,
                           struct err *err)
 {
-    /* hiredis takes non-const pointers and does not write through them. */
-    errno = 0;
-    return take(c, redisCommandArgv(c->ctx, argc, (const char **)(uintptr_t)argv, lens), err);
+    return put_call(c, argc, argv, lens, err) == 0 ? client_answer(c, err) : NULL;
 }
 
 /* Call; if the library is missing, load it and call again. */
@@ -201,60 +238,43 @@ int client_fcall_send(struct client *c, const char *ns, const char *function, in
                       const char *const *argv, const size_t *lens, struct err *err)
 {
     struct blocking_fcall f;
-    int is_written = 0;
 
     if (fcall_make(&f, ns, function, argc, argv, lens, err) < 0)
         return -1;
-    if (redisAppendCommandArgv(c->ctx, f.argc, f.argv, f.lens) != REDIS_OK)
-        return unavailable(c, err);
-    while (!is_written) {
-        errno = 0;
-        if (redisBufferWrite(c->ctx, &is_written) != REDIS_OK)
-            return unavailable(c, err);
-    }
-    return 0;
-}
-
-struct reply *client_answer(struct client *c, struct err *err)
-{
-    void *r = NULL;
-
-    errno = 0;
-    if (redisGetReply(c->ctx, &r) != REDIS_OK)
-        r = NULL;
-    return take(c, r, err);
+    return put_call(c, f.argc, f.argv, f.lens, err);
 }
 
 bool client_is_broken(const struct client *c)
 {
-    return c->ctx->err != 0;
+    return c->is_broken;
 }
 
 void client_set_timeout(struct client *c, int64_t timeout_ms)
 {
-    (void)redisSetTimeout(c->ctx, to_timeval(timeout_ms));
+    c->timeout_ms = timeout_ms;
 }
 
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err)
 {
-    void *r = NULL;
+    struct reply *r = NULL;
+    int got = await_reply(c, timeout_ms > 0 ? timeout_ms : 1, &r, err);
 
-    (void)redisSetTimeout(c->ctx, to_timeval(timeout_ms > 0 ? timeout_ms : 1));
-    errno = 0;
-    if (redisGetReply(c->ctx, &r) == REDIS_OK)
-        return r;
-    if (c->ctx->err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-        /* To hiredis the context is broken now, but nothing was lost: no byte had come. */
-        c->ctx->err = 0;
-        c->ctx->errstr[0] = '\0';
+    if (got == 0)
         (void)err_set(err, ERR_TEMP, "no message in time");
-        return NULL;
-    }
-    (void)unavailable(c, err);
+    if (got <= 0 || reply_is(reply_at(r, 0), "message") || reply_is(reply_at(r, 0), "pmessage"))
+        return r;
+    reply_free(r);
+    (void)broke_by(c, "Protocol error, what came is no message", err);
     return NULL;
+}
+
+void client_get_login(const struct client *c, struct url *ret)
+{
+    memcpy(ret->user, c->url.user, sizeof(ret->user));
+    memcpy(ret->password, c->url.password, sizeof(ret->password));
 }
 
 const char *client_peer(const struct client *c)
 {
-    return c->peer;
+    return wire_peer(c->wire);
 }

@@ -3,7 +3,7 @@
  *
  * Errors: UNAVAILABLE (not there, timed out, broken link; an error reply such as LOADING or OOM),
  * DENIED, REFUSED (ELATER_…: err->text starts with the code; WRONGTYPE), DATA (any other error
- * reply). A client whose link broke is unusable (client_is_broken).
+ * reply), CONFIG (of TLS: redis/tls.h). A client whose link broke is unusable (client_is_broken).
  */
 #ifndef LATER_REDIS_CLIENT_H
 #define LATER_REDIS_CLIENT_H
@@ -14,12 +14,16 @@
 #include "base/err.h"
 #include "redis/reply.h"
 #include "redis/url.h"
+#include "redis/wire.h"
 
 struct client;
 
 /* Connect, log in, select the database. NULL with err on failure. */
 struct client *client_open(const struct url *url, int64_t timeout_ms, struct err *err);
 void client_close(struct client *c); /* NULL is fine */
+/* Close the client, but hand out its connection, for the loop. NULL with err when an answer that
+ * nobody asked for has come. */
+struct wire *client_take_wire(struct client *c, struct err *err);
 
 /*
  * One command; lens may be NULL when every argument is a C string. NULL with err for an error
@@ -53,6 +57,9 @@ void client_set_timeout(struct client *c, int64_t timeout_ms);
 
 /* The next message on a subscribed connection; NULL with code TEMP when timeout_ms is over. */
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err);
+
+/* Write the user and the password with which it logged in. */
+void client_get_login(const struct client *c, struct url *ret);
 
 /* The numeric address it is connected to, for a second connection ("" for a socket). */
 const char *client_peer(const struct client *c);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "redis/sub.h"
@@ -27,7 +28,9 @@ struct link {
     struct async *async; /* NULL: none */
     struct sub *sub;
     struct loop_timer *retry;
-    struct probe_result server;
+    struct probe *password; /* asks for it while the link is up */
+    struct loop_timer *renew;
+    int64_t renew_ms; /* 0: never */
     struct mono up_since;
     unsigned failures;
     bool is_up;
@@ -68,49 +71,94 @@ static void lost(struct link *l, enum error_class class, const char *text)
     l->events.down(l->events.arg, class, text);
 }
 
-static void on_opened(void *arg)
-{
-    struct link *l = arg;
-
-    l->is_up = true;
-    l->up_since = mono_now();
-    sub_start(l->sub, &l->server.url);
-    l->events.up(l->events.arg, &l->server);
-}
-
 static void on_closed(void *arg, enum error_class class, const char *text)
 {
     lost(arg, class, text);
 }
 
-static void on_probe(void *arg, const struct probe_result *result)
+static void set_login(struct link *l, const struct url *url)
+{
+    memcpy(l->url.user, url->user, sizeof(l->url.user));
+    memcpy(l->url.password, url->password, sizeof(l->url.password));
+}
+
+static void on_probe(void *arg, struct probe_result *result)
 {
     struct link *l = arg;
-    struct async_events events = {on_opened, on_closed, NULL, l};
+    struct async_events events = {on_closed, NULL, l};
 
-    /* The refused password has been replaced meanwhile: try the new one at once. */
-    if (result->class == ERROR_CLASS_DENIED && strcmp(result->url.password, l->url.password) != 0) {
-        loop_timer_set(l->retry, 1);
-        return;
-    }
-    if (result->class != ERROR_CLASS_NONE) {
+    if (result->wire == NULL) {
         lost(l, result->class, result->text);
         return;
     }
-    /* link_set_password may have asked for another try while this one was under way. */
+    /* link_ask_password may have asked for another try while this one was under way. */
     loop_timer_stop(l->retry);
-    l->server = *result;
-    l->async = async_open(l->loop, &result->url, l->timeout_ms, &events);
-    if (l->async == NULL)
-        lost(l, ERROR_CLASS_LINK, "no connection could be made");
+    set_login(l, &result->url);
+    l->async = async_new(l->loop, TAKE_PTR(result->wire), l->timeout_ms, &events);
+    l->is_up = true;
+    l->up_since = mono_now();
+    sub_start(l->sub, &result->url);
+    l->events.up(l->events.arg, result);
 }
 
 static void on_retry(void *arg)
 {
     struct link *l = arg;
 
-    if (probe_start(l->probe, &l->url, l->ns, l->timeout_ms) < 0)
+    if (probe_start(l->probe, PROBE_SERVER, &l->url, l->ns, l->timeout_ms) < 0)
         lost(l, ERROR_CLASS_LINK, "no thread for the probe");
+}
+
+/* ---- a password that changes */
+
+static void tell_password(struct link *l, const char *text)
+{
+    if (l->events.password != NULL)
+        l->events.password(l->events.arg, text);
+}
+
+static void on_login(void *arg, const struct reply *reply)
+{
+    if (reply_kind(reply) == REPLY_ERROR)
+        tell_password(arg, reply_str(reply));
+}
+
+static void log_in_again(struct link *l)
+{
+    const char *with_user[] = {"AUTH", l->url.user, l->url.password};
+    const char *without[] = {"AUTH", l->url.password};
+
+    if (l->url.user[0] != '\0')
+        (void)async_call(l->async, 3, with_user, NULL, on_login, l);
+    else
+        (void)async_call(l->async, 2, without, NULL, on_login, l);
+    sub_set_login(l->sub, &l->url);
+}
+
+static void on_password(void *arg, struct probe_result *result)
+{
+    struct link *l = arg;
+
+    if (result->class != ERROR_CLASS_NONE) {
+        tell_password(l, result->text);
+        return;
+    }
+    if (strcmp(result->url.password, l->url.password) == 0 &&
+        strcmp(result->url.user, l->url.user) == 0)
+        return;
+    set_login(l, &result->url);
+    if (l->async != NULL)
+        log_in_again(l);
+}
+
+/* Without a link, the next connect asks. */
+static void on_renew(void *arg)
+{
+    struct link *l = arg;
+
+    if (l->async != NULL)
+        (void)probe_start(l->password, PROBE_PASSWORD, &l->url, l->ns, l->timeout_ms);
+    loop_timer_set(l->renew, l->renew_ms);
 }
 
 struct link *link_new(struct loop *loop, const struct url *url, const char *ns, int64_t timeout_ms,
@@ -127,8 +175,10 @@ struct link *link_new(struct loop *loop, const struct url *url, const char *ns, 
     l->events = *events;
     l->retry = loop_timer_new(loop, on_retry, l);
     l->probe = probe_new(loop, on_probe, l);
+    l->renew = loop_timer_new(loop, on_renew, l);
+    l->password = probe_new(loop, on_password, l);
     l->sub = sub_new(loop, ns, timeout_ms, &sub_events);
-    if (l->probe == NULL) {
+    if (l->probe == NULL || l->password == NULL || l->sub == NULL) {
         link_free(l);
         return NULL;
     }
@@ -142,7 +192,9 @@ void link_free(struct link *l)
     async_close(l->async);
     sub_free(l->sub);
     probe_free(l->probe);
+    probe_free(l->password);
     loop_timer_free(l->retry);
+    loop_timer_free(l->renew);
     explicit_bzero(l, sizeof(*l));
     free(l);
 }
@@ -163,12 +215,25 @@ void link_watch(struct link *l, const char *const *keys)
     sub_watch(l->sub, keys);
 }
 
-void link_set_password(struct link *l, const struct url *url)
+void link_ask_password(struct link *l)
 {
-    memcpy(l->url.password, url->password, sizeof(l->url.password));
-    sub_set_password(l->sub, url);
-    if (l->async == NULL)
-        loop_timer_set(l->retry, 1);
+    if (l->url.ask_password == NULL)
+        return;
+    if (l->async != NULL) {
+        (void)probe_start(l->password, PROBE_PASSWORD, &l->url, l->ns, l->timeout_ms);
+    } else {
+        probe_cancel(l->probe); /* it may have the old one */
+        on_retry(l);
+    }
+}
+
+void link_renew_password(struct link *l, int64_t every_ms)
+{
+    l->renew_ms = every_ms;
+    if (every_ms > 0 && l->url.ask_password != NULL)
+        loop_timer_set(l->renew, every_ms);
+    else
+        loop_timer_stop(l->renew);
 }
 
 bool link_is_up(const struct link *l)

@@ -25,6 +25,9 @@ struct link_events {
                  size_t n); /* a message on R:wake, or the name of a queue with a new raw member */
     void (*changed)(void *arg, const char *key); /* a watched key, see link_watch */
     void (*denied)(void *arg, const char *text); /* a right is missing: some wakes will not come */
+    /* The password could not be asked for, or the new one was refused; the link goes on with the
+     * one that it has. May be NULL. */
+    void (*password)(void *arg, const char *text);
     void *arg;
 };
 
@@ -39,8 +42,11 @@ void link_reset(struct link *l, enum error_class class, const char *text);
 /* Be told when a member is added to one of these sorted sets, NULL-ended, or gets another score;
  * only where the server sends keyspace events. */
 void link_watch(struct link *l, const char *const *keys);
-/* Use the password of this url from now on; if the link is down, connect at once. */
-void link_set_password(struct link *l, const struct url *url);
+/* Ask for the password now. What is new is sent on the connections that are open; if the link is
+ * down, it connects at once. */
+void link_ask_password(struct link *l);
+/* Ask for it this often from now on; 0: only at each connect. */
+void link_renew_password(struct link *l, int64_t every_ms);
 bool link_is_up(const struct link *l);
 /* As async_call. */
 int link_call(struct link *l, int argc, const char *const *argv, const size_t *lens,

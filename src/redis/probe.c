@@ -18,6 +18,7 @@
 struct probing {
     struct mail mail; /* first */
     struct url url;
+    enum probe_what what;
     char ns[80];
     int64_t timeout_ms;
     struct probe_result result;
@@ -78,6 +79,26 @@ static enum error_class class_from(const struct err *err)
     return err->code == ERR_UNAVAILABLE ? ERROR_CLASS_LINK : ERROR_CLASS_CALL;
 }
 
+/* CLIENT LIST shows this name. A user without that right is as good without it. */
+static void give_name(struct client *c)
+{
+    static const char *const name[] = {"CLIENT", "SETNAME", "laterd"};
+    struct err ignored = ERR_INIT;
+
+    reply_free(client_call(c, 3, name, NULL, &ignored));
+}
+
+/* Is it fit for workers of this namespace? */
+static int check_server(struct probing *job, struct client *c, struct err *err)
+{
+    struct probe_result *r = &job->result;
+
+    return read_info(c, r, err) == 0 && lib_ensure(c, LIB_ENSURE, &r->lib, err) == 0 &&
+                   check_library(&r->lib, err) == 0
+               ? preflight_rights(&r->preflight, c, job->ns, err)
+               : -1;
+}
+
 static void try_server(struct probing *job)
 {
     struct probe_result *r = &job->result;
@@ -85,28 +106,53 @@ static void try_server(struct probing *job)
     struct client *c = client_open(&job->url, job->timeout_ms, &err);
 
     r->url = job->url;
-    if (c != NULL && read_info(c, r, &err) == 0 && lib_ensure(c, LIB_ENSURE, &r->lib, &err) == 0 &&
-        check_library(&r->lib, &err) == 0 &&
-        preflight_rights(&r->preflight, c, job->ns, &err) == 0) {
-        if (!job->url.is_unix && client_peer(c)[0] != '\0')
-            (void)snprintf(r->url.host, sizeof(r->url.host), "%.255s", client_peer(c));
-    } else {
+    if (c != NULL && (job->what == PROBE_CONNECT || check_server(job, c, &err) == 0)) {
+        client_get_login(c, &r->url);
+        if (client_peer(c)[0] != '\0')
+            (void)snprintf(r->url.host, sizeof(r->url.host), "%s", client_peer(c));
+        give_name(c);
+        r->wire = client_take_wire(c, &err);
+        c = NULL;
+    }
+    if (r->wire == NULL) {
         r->class = class_from(&err);
         memcpy(r->text, err.text, sizeof(r->text));
     }
     client_close(c);
 }
 
+static void ask_password(struct probing *job)
+{
+    struct probe_result *r = &job->result;
+    struct err err = ERR_INIT;
+
+    r->url = job->url;
+    if (job->url.ask_password != NULL && job->url.ask_password(&r->url, &err) < 0) {
+        r->class = class_from(&err);
+        memcpy(r->text, err.text, sizeof(r->text));
+    }
+}
+
+static void job_free(struct probing *job)
+{
+    wire_close(job->result.wire);
+    explicit_bzero(job, sizeof(*job));
+    free(job);
+}
+
 static void *thread(void *arg)
 {
     struct probing *job = arg;
 
-    try_server(job);
+    if (job->what == PROBE_PASSWORD)
+        ask_password(job);
+    else
+        try_server(job);
     (void)pthread_mutex_lock(&owner_lock);
     if (job->owner != NULL)
         mailbox_post(job->owner->box, &job->mail);
     else
-        free(job);
+        job_free(job);
     (void)pthread_mutex_unlock(&owner_lock);
     return NULL;
 }
@@ -116,10 +162,11 @@ static void on_mail(void *arg, struct mail *mail)
     struct probe *p = arg;
     struct probing *job = (struct probing *)(void *)mail;
 
-    p->job = NULL;
-    p->cb(p->arg, &job->result);
-    explicit_bzero(job, sizeof(*job));
-    free(job);
+    if (p->job == job) {
+        p->job = NULL;
+        p->cb(p->arg, &job->result);
+    }
+    job_free(job);
 }
 
 struct probe *probe_new(struct loop *loop, probe_f *cb, void *arg)
@@ -136,32 +183,35 @@ struct probe *probe_new(struct loop *loop, probe_f *cb, void *arg)
     return p;
 }
 
-static void forget(void *arg, const struct probe_result *result)
+void probe_cancel(struct probe *p)
 {
-    (void)arg;
-    (void)result;
+    if (p->job == NULL)
+        return;
+    /* Either it has not posted yet and sees that nobody waits, or on_mail sees it. */
+    (void)pthread_mutex_lock(&owner_lock);
+    p->job->owner = NULL;
+    (void)pthread_mutex_unlock(&owner_lock);
+    p->job = NULL;
 }
 
 void probe_free(struct probe *p)
 {
     if (p == NULL)
         return;
-    (void)pthread_mutex_lock(&owner_lock);
-    if (p->job != NULL)
-        p->job->owner = NULL;
-    (void)pthread_mutex_unlock(&owner_lock);
-    p->cb = forget;
+    probe_cancel(p);
     mailbox_free(p->box);
     free(p);
 }
 
-int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t timeout_ms)
+int probe_start(struct probe *p, enum probe_what what, const struct url *url, const char *ns,
+                int64_t timeout_ms)
 {
     struct probing *job;
 
     if (p->job != NULL)
         return 0;
     job = mem_new(sizeof(*job));
+    job->what = what;
     job->url = *url;
     text_copy(job->ns, sizeof(job->ns), ns);
     job->timeout_ms = timeout_ms;

@@ -1,7 +1,8 @@
 /*
- * Does what would block before a connection, on a thread of its own: name resolution, login,
- * version, settings, rights, the function library. One probe at a time. If its owner is freed, a
- * probe under way finishes in the background and its result is dropped.
+ * Makes a connection for the loop, on a thread of its own, since all of it would block: name
+ * resolution, connecting, TLS, login; and, before a worker uses a server, its version, settings,
+ * rights and function library. One at a time. If its owner is freed or cancels it, what is under
+ * way finishes in the background and is dropped.
  */
 #ifndef LATER_REDIS_PROBE_H
 #define LATER_REDIS_PROBE_H
@@ -15,19 +16,28 @@
 struct probe_result {
     enum error_class class; /* ERROR_CLASS_NONE: reachable, logged in, library there */
     char text[256];         /* why not */
-    struct url url;         /* with the numeric address that answered */
+    struct url url;         /* with the numeric address that answered, and the password */
     struct lib_state lib;
     char server[32]; /* redis_version */
     struct preflight preflight;
+    struct wire *wire; /* connected and logged in; who takes it writes NULL here */
 };
 
 struct probe;
-typedef void probe_f(void *arg, const struct probe_result *result);
+typedef void probe_f(void *arg, struct probe_result *result);
 
 struct probe *probe_new(struct loop *loop, probe_f *cb, void *arg); /* NULL: no descriptor */
 void probe_free(struct probe *p);
-/* Start one for this namespace; its result comes on the loop. If one is under way, do nothing. -1:
- * no thread could be made. */
-int probe_start(struct probe *p, const struct url *url, const char *ns, int64_t timeout_ms);
+enum probe_what {
+    PROBE_SERVER,   /* connect, and check the server for a worker of this namespace */
+    PROBE_CONNECT,  /* only connect */
+    PROBE_PASSWORD, /* only ask for the password */
+};
+
+/* Its result comes on the loop. If one is under way, do nothing. -1: no thread could be made. */
+int probe_start(struct probe *p, enum probe_what what, const struct url *url, const char *ns,
+                int64_t timeout_ms);
+/* No result comes of the one that is under way. */
+void probe_cancel(struct probe *p);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "redis/async.h"
+#include "redis/probe.h"
 
 #define RETRY_MS 500
 #define HEARTBEAT_MS 15000
@@ -15,39 +16,62 @@
 
 struct sub {
     struct loop *loop;
-    struct async *async;
-    struct loop_timer *timer; /* reconnect, heartbeat, or the heartbeat's answer */
+    struct probe *probe;      /* makes the connection */
+    struct async *async;      /* NULL: none */
+    struct loop_timer *timer; /* reconnect, or heartbeat */
     struct sub_events events;
     struct url url;
     int64_t timeout_ms;
     char wake[96];     /* channel */
     char pattern[128]; /* keyspace events of later:{NS}:due:* */
     char **watched;    /* NULL-ended, or NULL: none */
-    bool is_open;
-    bool unanswered; /* the last SUBSCRIBE has no answer yet */
-    bool was_told;   /* `subscribed` was called for this connection; heartbeats do not repeat it */
-    bool no_watch;   /* something was refused: do without events of watched keys */
-    bool no_events;  /* something was refused again: do without the pattern, too */
+    bool was_told; /* `subscribed` was called for this connection; heartbeats do not repeat it */
 };
 
-static void connect_now(struct sub *s);
+/* An older connection goes on until the new one is there. */
+static void connect_now(struct sub *s)
+{
+    probe_cancel(s->probe);
+    if (probe_start(s->probe, PROBE_CONNECT, &s->url, "", s->timeout_ms) < 0)
+        loop_timer_set(s->timer, RETRY_MS);
+    else
+        loop_timer_stop(s->timer);
+}
 
-static void on_opened(void *arg)
+static void on_subscribed(void *arg, const struct reply *reply)
 {
     struct sub *s = arg;
 
-    s->is_open = true;
-    s->was_told = false;
-    s->unanswered = true;
-    loop_timer_set(s->timer, s->timeout_ms);
-    (void)async_subscribe(s->async, "SUBSCRIBE", s->wake);
-    if (s->no_events)
+    if (reply_kind(reply) == REPLY_ERROR) {
+        async_close(s->async);
+        s->async = NULL;
+        loop_timer_set(s->timer, DENIED_MS);
+        s->events.denied(s->events.arg, reply_str(reply));
         return;
-    (void)async_subscribe(s->async, "PSUBSCRIBE", s->pattern);
-    for (char **key = s->watched; !s->no_watch && key != NULL && *key != NULL; key++) {
+    }
+    loop_timer_set(s->timer, HEARTBEAT_MS);
+    if (!s->was_told)
+        s->events.subscribed(s->events.arg);
+    s->was_told = true;
+}
+
+/* Without keyspace events the looks find what they would have told. */
+static void on_extra(void *arg, const struct reply *reply)
+{
+    struct sub *s = arg;
+
+    if (reply_kind(reply) == REPLY_ERROR)
+        s->events.denied(s->events.arg, reply_str(reply));
+}
+
+static void subscribe(struct sub *s)
+{
+    (void)async_subscribe(s->async, "SUBSCRIBE", s->wake, on_subscribed, s);
+    (void)async_subscribe(s->async, "PSUBSCRIBE", s->pattern, on_extra, s);
+    for (char **key = s->watched; key != NULL && *key != NULL; key++) {
         CLEANUP_FREE char *channel = mem_printf("__keyspace@%d__:%s", s->url.db, *key);
 
-        (void)async_subscribe(s->async, "SUBSCRIBE", channel);
+        (void)async_subscribe(s->async, "SUBSCRIBE", channel, on_extra, s);
     }
 }
 
@@ -55,31 +79,21 @@ static void on_closed(void *arg, enum error_class class, const char *text)
 {
     struct sub *s = arg;
 
-    s->is_open = false;
-    if (class != ERROR_CLASS_DENIED) {
-        loop_timer_set(s->timer, RETRY_MS);
-        return;
-    }
-    /* hiredis closes a subscribed connection at any error reply, and does not say to which command.
-     * We take the first refusal as one of a watched key, if there are any, the next one as of the
-     * pattern: we can do without. Another one is of the channel itself. */
-    s->events.denied(s->events.arg, text);
-    loop_timer_set(s->timer, s->no_events ? DENIED_MS : RETRY_MS);
-    s->no_events = s->no_watch || s->watched == NULL;
-    s->no_watch = true;
+    (void)class;
+    (void)text;
+    async_close(s->async);
+    s->async = NULL;
+    loop_timer_set(s->timer, RETRY_MS);
 }
 
 static void on_timer(void *arg)
 {
     struct sub *s = arg;
 
-    if (!s->is_open || s->unanswered) {
+    if (s->async == NULL)
         connect_now(s);
-        return;
-    }
-    s->unanswered = true;
-    (void)async_subscribe(s->async, "SUBSCRIBE", s->wake);
-    loop_timer_set(s->timer, s->timeout_ms);
+    else
+        (void)async_subscribe(s->async, "SUBSCRIBE", s->wake, on_subscribed, s);
 }
 
 /* text: of a message on R:wake, or an event of a watched key */
@@ -93,39 +107,34 @@ static void on_message(struct sub *s, const char *channel, const struct reply *t
         s->events.changed(s->events.arg, key + 3);
 }
 
-/* [subscribe, channel, n] | [message, channel, text] | [pmessage, pattern, channel, event] */
+/* [message, channel, text] | [pmessage, pattern, channel, event] */
 static void on_push(void *arg, const struct reply *push)
 {
     struct sub *s = arg;
-    const struct reply *kind = reply_at(push, 0);
     const char *at;
 
-    if (reply_is(kind, "subscribe")) {
-        s->unanswered = false;
-        loop_timer_set(s->timer, HEARTBEAT_MS);
-        if (!s->was_told)
-            s->events.subscribed(s->events.arg);
-        s->was_told = true;
-    } else if (reply_is(kind, "message")) {
+    if (reply_is(reply_at(push, 0), "message")) {
         on_message(s, reply_str(reply_at(push, 1)), reply_at(push, 2));
-    } else if (reply_is(kind, "pmessage") && reply_is(reply_at(push, 3), "zadd")) {
+    } else if (reply_is(reply_at(push, 3), "zadd")) {
         at = strstr(reply_str(reply_at(push, 2)), ":due:");
         if (at != NULL)
             s->events.wake(s->events.arg, at + 5, strlen(at + 5));
     }
 }
 
-static void connect_now(struct sub *s)
+static void on_probe(void *arg, struct probe_result *result)
 {
-    struct async_events events = {on_opened, on_closed, on_push, s};
+    struct sub *s = arg;
+    struct async_events events = {on_closed, on_push, s};
 
-    async_close(s->async);
-    s->is_open = false;
-    s->async = async_open(s->loop, &s->url, s->timeout_ms, &events);
-    if (s->async == NULL)
+    if (result->wire == NULL) {
         loop_timer_set(s->timer, RETRY_MS);
-    else
-        loop_timer_stop(s->timer);
+        return;
+    }
+    s->was_told = false;
+    async_close(s->async);
+    s->async = async_new(s->loop, TAKE_PTR(result->wire), s->timeout_ms, &events);
+    subscribe(s);
 }
 
 struct sub *sub_new(struct loop *loop, const char *ns, int64_t timeout_ms,
@@ -137,6 +146,11 @@ struct sub *sub_new(struct loop *loop, const char *ns, int64_t timeout_ms,
     s->events = *events;
     s->timeout_ms = timeout_ms;
     s->timer = loop_timer_new(loop, on_timer, s);
+    s->probe = probe_new(loop, on_probe, s);
+    if (s->probe == NULL) {
+        sub_free(s);
+        return NULL;
+    }
     (void)snprintf(s->wake, sizeof(s->wake), "later:{%s}:wake", ns);
     return s;
 }
@@ -146,6 +160,7 @@ void sub_free(struct sub *s)
     if (s == NULL)
         return;
     async_close(s->async);
+    probe_free(s->probe);
     loop_timer_free(s->timer);
     mem_free_list(s->watched);
     explicit_bzero(s->url.password, sizeof(s->url.password));
@@ -171,20 +186,24 @@ void sub_watch(struct sub *s, const char *const *keys)
     s->watched = NULL;
     for (; *keys != NULL; keys++)
         mem_list_add(&s->watched, &n, mem_strdup(*keys));
-    if (s->is_open)
+    if (s->async != NULL)
         connect_now(s);
 }
 
-void sub_set_password(struct sub *s, const struct url *url)
+/* Redis takes no AUTH on a connection that is subscribed. */
+void sub_set_login(struct sub *s, const struct url *url)
 {
+    memcpy(s->url.user, url->user, sizeof(s->url.user));
     memcpy(s->url.password, url->password, sizeof(s->url.password));
+    if (s->async != NULL)
+        connect_now(s);
 }
 
 void sub_stop(struct sub *s)
 {
     async_close(s->async);
     s->async = NULL;
-    s->is_open = false;
+    probe_cancel(s->probe);
     loop_timer_stop(s->timer);
 }
 
@@ -192,7 +211,6 @@ void sub_stop(struct sub *s)
 void sub_start(struct sub *s, const struct url *url)
 {
     s->url = *url;
-    s->no_watch = s->no_events = false;
     (void)snprintf(s->pattern, sizeof(s->pattern), "__keyspace@%d__:%.*s:due:*", url->db,
                    (int)(strlen(s->wake) - strlen(":wake")), s->wake);
     connect_now(s);

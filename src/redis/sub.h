@@ -1,7 +1,7 @@
 /*
  * The subscribed connection: R:wake, and keyspace events of the sets of raw members, and of keys
  * that are watched, where the server sends them. It reconnects by itself while the main link is up.
- * hiredis 0.14 misroutes PING here, so the heartbeat is a repeated SUBSCRIBE.
+ * Its heartbeat is a repeated SUBSCRIBE, which needs no other right.
  */
 #ifndef LATER_REDIS_SUB_H
 #define LATER_REDIS_SUB_H
@@ -25,7 +25,7 @@ struct sub_events {
 };
 
 struct sub *sub_new(struct loop *loop, const char *ns, int64_t timeout_ms,
-                    const struct sub_events *events);
+                    const struct sub_events *events); /* NULL: no descriptor */
 void sub_free(struct sub *s);
 /* (Re)connect to this server (numeric address). */
 void sub_start(struct sub *s, const struct url *url);
@@ -33,7 +33,7 @@ void sub_start(struct sub *s, const struct url *url);
 void sub_stop(struct sub *s);
 /* Ask for keyspace events of these keys, NULL-ended, and no longer of others. They are copied. */
 void sub_watch(struct sub *s, const char *const *keys);
-/* Use the password of this url from now on. */
-void sub_set_password(struct sub *s, const struct url *url);
+/* Use the user and password of this url from now on: connect anew. */
+void sub_set_login(struct sub *s, const struct url *url);
 
 #endif

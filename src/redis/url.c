@@ -111,6 +111,7 @@ static int parse_tcp(const char *at, struct url *ret, struct err *err)
     ret->port = DEFAULT_PORT;
     if (parse_user(&at, at + strlen(at), ret, err) < 0 || parse_host(&at, ret, err) < 0)
         return -1;
+    text_copy(ret->name, sizeof(ret->name), ret->host);
     if (*at == ':') {
         n = strcspn(++at, "/");
         if (copy(port, sizeof(port), at, n, err) < 0 ||
@@ -136,12 +137,13 @@ static int parse_any(const char *text, struct url *ret, struct err *err)
         return parse_unix(strncmp(text, "unix://", 7) == 0 ? text + 7 : text + 5, ret, err);
     if (strncmp(text, "redis://", 8) == 0)
         return parse_tcp(text + 8, ret, err);
-    if (strncmp(text, "rediss://", 9) == 0)
-        return err_set(err, ERR_CONFIG,
-                       "TLS is not in this version: run stunnel (or another local proxy) and give "
-                       "its address as redis://127.0.0.1:PORT");
+    if (strncmp(text, "rediss://", 9) == 0) {
+        ret->is_tls = true;
+        return parse_tcp(text + 9, ret, err);
+    }
     return err_set(err, ERR_CONFIG,
-                   "write redis://[USER@]HOST[:PORT][/DB] or unix:[USER@]/PATH[?db=N]");
+                   "write redis://[USER@]HOST[:PORT][/DB], with TLS rediss://…, or "
+                   "unix:[USER@]/PATH[?db=N]");
 }
 
 /* A refused address may hold a secret: neither what precedes its last @ is shown nor what follows
@@ -163,6 +165,34 @@ int url_parse(const char *text, struct url *ret, struct err *err)
 {
     memset(ret, 0, sizeof(*ret));
     return parse_any(text, ret, err) < 0 ? refuse(text, err) : 0;
+}
+
+static int set_tls_text(char *to, size_t cap, const char *text, const char *name, struct err *err)
+{
+    if (text != NULL && strlen(text) >= cap)
+        return err_set(err, ERR_CONFIG, "%s is longer than %zu bytes", name, cap - 1);
+    text_copy(to, cap, text != NULL ? text : "");
+    return 0;
+}
+
+int url_set_tls(struct url *url, const char *ca, const char *cert, const char *key,
+                const char *name, struct err *err)
+{
+    struct tls_settings *t = &url->tls;
+
+    if (set_tls_text(t->ca, sizeof(t->ca), ca, "redis_tls_ca", err) < 0 ||
+        set_tls_text(t->cert, sizeof(t->cert), cert, "redis_tls_cert", err) < 0 ||
+        set_tls_text(t->key, sizeof(t->key), key, "redis_tls_key", err) < 0 ||
+        set_tls_text(t->name, sizeof(t->name), name, "redis_tls_name", err) < 0)
+        return -1;
+    if (!url->is_tls &&
+        (t->ca[0] != '\0' || t->cert[0] != '\0' || t->key[0] != '\0' || t->name[0] != '\0'))
+        return err_set(err, ERR_CONFIG,
+                       "settings of TLS are of no use with an address without it: write rediss://, "
+                       "or take them out");
+    if ((t->cert[0] == '\0') != (t->key[0] == '\0'))
+        return err_set(err, ERR_CONFIG, "redis_tls_cert and redis_tls_key go together");
+    return 0;
 }
 
 static int read_first_line(const char *path, mode_t refused, struct url *url, struct err *err)

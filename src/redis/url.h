@@ -1,10 +1,10 @@
 /*
- * Where a Redis server is, as written in the configuration: redis://[USER@]HOST[:PORT][/DB] or
- * unix:[USER@]/PATH[?db=N]. unix://[USER@]/PATH[?db=N] is the same: so redis-py and go-redis write
- * it. Nothing is percent-decoded; a path has no question mark.
+ * Where a Redis server is, as written in the configuration: redis://[USER@]HOST[:PORT][/DB],
+ * the same with TLS as rediss://, or unix:[USER@]/PATH[?db=N]. unix://[USER@]/PATH[?db=N] is the
+ * same: so redis-py and go-redis write it. Nothing is percent-decoded; a path has no question mark.
  *
  * A password must not be in a URL, which ps and logs show: USER:SECRET@… and ?password=… are
- * refused, and so is rediss:// (TLS); the errors tell what to do instead and show no secret.
+ * refused; the errors tell what to do instead and show no secret.
  */
 #ifndef LATER_REDIS_URL_H
 #define LATER_REDIS_URL_H
@@ -13,14 +13,36 @@
 
 #include "base/err.h"
 
+/* What TLS needs beside the address. "": not given. */
+struct tls_settings {
+    char ca[1024];   /* certificates of those who may sign: a file, or a folder of hashed names */
+    char cert[1024]; /* our own, for a server that asks for one, with the chain */
+    char key[1024];
+    char name[256]; /* that the server's certificate has, where it is not the host's */
+};
+
+struct url;
+/* Fetch the password that is valid now. Called on the thread that connects; may block. 1: set, 0:
+ * there is no source, -1 with err. */
+typedef int url_password_f(struct url *url, struct err *err);
+
 struct url {
     bool is_unix;
+    bool is_tls;
+    struct tls_settings tls;
+    char name[256]; /* the host as it was written; `host` may be replaced by its address */
     char host[256]; /* name or address, without brackets; or the socket's path */
     int port;
     int db;
-    char user[64];      /* "" for the default user */
-    char password[512]; /* "" for none; from a file or the environment, never shown */
+    char user[64];                /* "" for the default user */
+    char password[512];           /* "" for none; from a file or the environment, never shown */
+    url_password_f *ask_password; /* NULL: password stays what it is */
 };
+
+/* The settings of TLS, NULL or "" for those that are not given. 0, or -1 with code CONFIG where the
+ * address is not rediss://, or a path is too long. */
+int url_set_tls(struct url *url, const char *ca, const char *cert, const char *key,
+                const char *name, struct err *err);
 
 /* 0, or -1 with code CONFIG. The password is left empty. */
 int url_parse(const char *text, struct url *ret, struct err *err);

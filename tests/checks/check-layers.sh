@@ -54,6 +54,7 @@ function layers() {
     owner["ev.h"] = "loop"
     owner["ev++.h"] = "loop"
     owner["hiredis"] = "redis"
+    owner["openssl"] = "redis"
     owner["yaml.h"] = "conf"
     owner["jansson.h"] = "cli daemon"
 }
@@ -62,24 +63,25 @@ function layers() {
 # to block and is not checked.
 function blockers() {
     blocks["sleep"] = blocks["usleep"] = blocks["nanosleep"] = blocks["clock_nanosleep"] = ""
-    # hiredis resolves names itself, in redis/client.c, on the thread of redis/probe.c.
-    blocks["getaddrinfo"] = blocks["gethostbyname"] = ""
+    # dial: on the thread of redis/probe.c.
+    blocks["getaddrinfo"] = "src/redis/dial.c"
+    blocks["gethostbyname"] = ""
     # spawn: reaps a process that it has just killed, on a pool thread or before the loop starts.
     # init: process 1 of a container, which has no loop.
     # filters: the process that becomes a handler, which has no loop.
     blocks["waitpid"] = "src/run/process/spawn.c src/run/process/init.c src/run/isolation/filters.c"
     # exec: a pool thread, once the pidfd is readable. pidwatch: a thread that only waits.
-    # embedded: once the pidfd is readable, or with WNOHANG. guard: once the pidfd is readable.
+    # password: on the probe's thread. embedded: once the pidfd is readable, or with WNOHANG. guard: once the pidfd is readable.
     blocks["waitid"] = "src/run/exec/exec.c src/run/guard/guard.c src/run/process/pidwatch.c src/run/stream/stream_proc.c " \
-        "src/daemon/embedded.c"
+        "src/daemon/embedded.c src/worker/password.c"
     # exec: the loop of a pool thread. embedded: at the stop, after the main loop has ended.
     # log: without waiting, to see whether stderr takes a line. offspring_end: on another thread, or
     # before the loop starts.
     # spawn: on a pool thread, until a descriptor becomes free. guard: at the stop, until the guard
-    # has ended. guard_main: a process of its own.
+    # has ended. guard_main: a process of its own. dial, password: on the probe's thread.
     blocks["poll"] = blocks["ppoll"] = \
         "src/run/isolation/cgroup.c src/run/exec/exec.c src/run/guard/guard.c src/run/guard/guard_main.c src/run/process/spawn.c src/daemon/embedded.c " \
-        "src/base/log.c src/run/process/offspring_end.c src/run/isolation/filters.c"
+        "src/base/log.c src/run/process/offspring_end.c src/run/isolation/filters.c src/redis/dial.c src/worker/password.c"
     blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
 }
 

@@ -17,6 +17,7 @@
  *   release                  send held requests to the server
  *   reset                    RST to every client
  *   mute                     blackhole all subscribed connections
+ *   say HEX                  send these bytes, which nobody asked for, to every client
  *   port accepted open held fired said seen NAME burst MS      questions
  *
  * Actions: dropreply (executed, then closed without an answer), delay:MS (of the request), late:MS
@@ -509,6 +510,18 @@ static void move_on(struct conn *c)
 
 /* ---- orders */
 
+/* Two digits of hex a byte. */
+static void add_hex(struct buf *to, const char *hex)
+{
+    unsigned byte;
+
+    for (; sscanf(hex, "%2x", &byte) == 1; hex += 2) {
+        char c = (char)byte;
+
+        buf_add(to, &c, 1);
+    }
+}
+
 static void add_rule(char *text)
 {
     char name[48] = "", action[32] = "", hex[2048] = "";
@@ -528,11 +541,8 @@ static void add_rule(char *text)
     for (size_t i = 0; i < sizeof(act_names) / sizeof(act_names[0]); i++)
         if (strcmp(action, act_names[i]) == 0)
             r->act = (enum act)i;
-    for (size_t i = 0; i + 1 < strlen(hex) && r->act >= ACT_GARBAGE; i += 2) {
-        char byte[3] = {hex[i], hex[i + 1], '\0'}, c = (char)strtol(byte, NULL, 16);
-
-        buf_add(&r->bytes, &c, 1);
-    }
+    if (r->act >= ACT_GARBAGE)
+        add_hex(&r->bytes, hex);
     if (r->act == ACT_PASS)
         die(text);
 }
@@ -589,6 +599,16 @@ static int64_t seen_of(const char *name)
     return 0;
 }
 
+static void say(const char *hex)
+{
+    struct buf bytes = BUF_INIT;
+
+    add_hex(&bytes, hex);
+    for (size_t i = 0; i < nconns; i++)
+        (void)!send(conns[i]->client, bytes.data, bytes.len, MSG_NOSIGNAL);
+    buf_done(&bytes);
+}
+
 static int64_t ask(const char *text)
 {
     if (strcmp(text, "port") == 0)
@@ -627,6 +647,8 @@ static int64_t obey(char *text)
         add_rule(text);
     } else if (strcmp(text, "release") == 0) {
         return each_held(true);
+    } else if (strncmp(text, "say ", 4) == 0) {
+        say(text + 4);
     } else if (strcmp(text, "reset") == 0 || strcmp(text, "mute") == 0) {
         for (size_t i = 0; i < nconns; i++) {
             if (*text == 'r')

@@ -170,6 +170,37 @@ static void R26_resp_garbage(void **state)
                   (long long)before, (long long)usage_kib(pid, "VmRSS"));
 }
 
+/* On both links of an idle worker: an answer that nobody asked for ends the link, not the process.
+ * The last one is what a subscriber gets, so it ends only the link for calls. */
+static void R26_answers_that_nobody_asked_for(void **state)
+{
+    static const char *const shapes[] = {
+        "+OK\r\n",
+        ":1\r\n",
+        "$-1\r\n",
+        "*0\r\n",
+        "-ERR unasked\r\n",
+        ">2\r\n+invalidate\r\n*-1\r\n",
+        "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n",
+        "*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$1\r\ny\r\n",
+    };
+    int downs = 0;
+    pid_t pid;
+
+    (void)state;
+    network_daemon(0, NULL, "concurrency: 2");
+    pid = net.d[0].proc.pid;
+    (void)network_works(20000);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        (void)proxy_tell(&net.proxy, "say %s", proxy_hex(shapes[i]));
+        downs++;
+        assert_true(test_until_lines(net.d[0].log, "state=down", downs, STAGE_WAIT_MS));
+        (void)network_works(20000);
+    }
+    assert_int_equal(net.d[0].proc.pid, pid);
+    network_drained(0);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, network_setup_proxy, network_teardown)
@@ -180,6 +211,7 @@ int main(void)
         T(N4_one_byte_at_a_time),
         T(N5_short_writes),
         T(R26_resp_garbage),
+        T(R26_answers_that_nobody_asked_for),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

@@ -256,7 +256,8 @@ static void test_no_redis(void **state)
     assert_says(&err, "redis at unix:/nonexistent/r.sock (from --redis)");
     assert_says(&err, "start that server");
     assert_int_equal(out.len, 0);
-    assert_int_equal(run("--redis", "rediss://h", "stats", NULL), 78);
+    assert_int_equal(run("--redis", "redis://h", "--tls-ca", "/x", "stats", NULL), 78);
+    assert_says(&err, "write rediss://");
     assert_int_equal(run("--redis", "redis://u:secret@h", "stats", NULL), 78);
     assert_int_equal(run("--redis", "redis://h", "--config", "x", "stats", NULL), 64);
     assert_int_equal(run("--config", "/nonexistent/x.yaml", "stats", NULL), 66);

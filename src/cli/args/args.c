@@ -14,6 +14,10 @@ enum global {
     GLOBAL_REDIS,
     GLOBAL_CONFIG,
     GLOBAL_NAMESPACE,
+    GLOBAL_TLS_CA,
+    GLOBAL_TLS_CERT,
+    GLOBAL_TLS_KEY,
+    GLOBAL_TLS_NAME,
     GLOBAL_JSON,
     GLOBAL_HELP,
     GLOBAL_VERSION,
@@ -25,9 +29,14 @@ enum global {
 
 const struct cli_option args_globals[] = {
     [GLOBAL_REDIS] = {"redis", "URL",
-                      "the server: redis://[USER@]HOST[:PORT][/DB] or unix:[USER@]PATH[?db=N]"},
+                      "the server: redis://[USER@]HOST[:PORT][/DB], with TLS rediss://..., or "
+                      "unix:[USER@]PATH[?db=N]"},
     [GLOBAL_CONFIG] = {"config", "FILE", "take server and namespace from this configuration"},
     [GLOBAL_NAMESPACE] = {"namespace", "NS", "the set of queues that is meant (default: default)"},
+    [GLOBAL_TLS_CA] = {"tls-ca", "FILE", "rediss: certificates that may sign the server's"},
+    [GLOBAL_TLS_CERT] = {"tls-cert", "FILE", "rediss: our certificate, if the server asks for one"},
+    [GLOBAL_TLS_KEY] = {"tls-key", "FILE", "rediss: the key of that certificate"},
+    [GLOBAL_TLS_NAME] = {"tls-name", "NAME", "rediss: name in the server's certificate"},
     [GLOBAL_JSON] = {"json", NULL, "print JSON, one value a line"},
     [GLOBAL_HELP] = {"help", NULL, "this help; later VERB --help for one verb"},
     [GLOBAL_VERSION] = {"version", NULL, "print the version"},
@@ -175,6 +184,18 @@ static void take_global(struct parsing *s, enum global which, const char *value)
         break;
     case GLOBAL_NAMESPACE:
         s->cli->flags.ns = value;
+        break;
+    case GLOBAL_TLS_CA:
+        s->cli->flags.tls_ca = value;
+        break;
+    case GLOBAL_TLS_CERT:
+        s->cli->flags.tls_cert = value;
+        break;
+    case GLOBAL_TLS_KEY:
+        s->cli->flags.tls_key = value;
+        break;
+    case GLOBAL_TLS_NAME:
+        s->cli->flags.tls_name = value;
         break;
     case GLOBAL_JSON:
         s->cli->json = true;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "worker/password.h"
 
 #ifndef SYSCONFDIR
 #define SYSCONFDIR "/etc"
@@ -62,7 +63,10 @@ static int set_url(struct target *t, const struct conf *conf, struct err *err)
     CLEANUP_FREE char *embedded = NULL;
 
     if (strcmp(conf->redis, "embedded") != 0)
-        return url_parse(conf->redis, &t->url, err);
+        return url_parse(conf->redis, &t->url, err) < 0
+                   ? -1
+                   : url_set_tls(&t->url, conf->redis_tls_ca, conf->redis_tls_cert,
+                                 conf->redis_tls_key, conf->redis_tls_name, err);
     if (strcmp(conf->state_dir, "none") == 0)
         return err_set(err, ERR_CONFIG, "redis: embedded needs a state_dir");
     embedded = mem_printf("unix:%s/redis.sock", conf->state_dir);
@@ -74,11 +78,13 @@ static int from_conf(struct target *t, const struct conf *conf, struct err *err)
     if (set_url(t, conf, err) < 0)
         return -1;
     t->timeout_ms = conf->redis_timeout;
-    if (env("REDISCLI_AUTH") != NULL)
+    if (env("REDISCLI_AUTH") != NULL) {
         set_auth(t);
-    else if (conf->redis_password_file[0] != '\0' &&
-             url_read_password(conf->redis_password_file, &t->url, err) < 0)
-        return -1;
+    } else {
+        password_use(conf->redis_password_file, conf->redis_password_command.at);
+        t->url.ask_password = password_ask;
+        t->password_every_ms = conf->redis_password_every;
+    }
     return set_namespace(t, conf->namespace, err);
 }
 
@@ -149,6 +155,30 @@ static int find_server(const struct target_flags *flags, struct target *t, struc
     return from_files(t, err);
 }
 
+/* What the command line says wins over the environment, and that over the file. The environment is
+ * of no use to an address without TLS, and no error there: it may be meant for another one. */
+static int set_tls(const struct target_flags *flags, struct target *t, struct err *err)
+{
+    const struct tls_settings file = t->url.tls;
+    bool is_tls = t->url.is_tls;
+    const struct {
+        const char *flag, *variable, *file;
+    } of[] = {{flags->tls_ca, "LATER_TLS_CA", file.ca},
+              {flags->tls_cert, "LATER_TLS_CERT", file.cert},
+              {flags->tls_key, "LATER_TLS_KEY", file.key},
+              {flags->tls_name, "LATER_TLS_NAME", file.name}};
+    const char *use[4];
+
+    for (size_t i = 0; i < 4; i++) {
+        use[i] = of[i].flag;
+        if (use[i] == NULL && is_tls)
+            use[i] = env(of[i].variable);
+        if (use[i] == NULL)
+            use[i] = of[i].file;
+    }
+    return url_set_tls(&t->url, use[0], use[1], use[2], use[3], err);
+}
+
 int target_find(const struct target_flags *flags, struct target *ret, struct err *err)
 {
     const char *ns = flags->ns != NULL ? flags->ns : env("LATER_NAMESPACE");
@@ -157,7 +187,7 @@ int target_find(const struct target_flags *flags, struct target *ret, struct err
     ret->timeout_ms = TIMEOUT_MS;
     (void)snprintf(ret->ns, sizeof(ret->ns), "default");
     (void)snprintf(ret->from, sizeof(ret->from), "the default, since nothing names another");
-    if (find_server(flags, ret, err) < 0)
+    if (find_server(flags, ret, err) < 0 || set_tls(flags, ret, err) < 0)
         return -1;
     if (ns != NULL && (flags->ns != NULL || flags->config == NULL))
         return set_namespace(ret, ns, err);

@@ -5,7 +5,9 @@
  * ~/.config/later.yaml; the daemon's file (or the one that LATERD_CONFIG names) with its LATERD_
  * variables; redis://127.0.0.1:6379. With a URL, the namespace is --namespace, LATER_NAMESPACE or
  * `default`, and the password is REDISCLI_AUTH. A file also sets the namespace (--namespace wins;
- * LATER_NAMESPACE wins unless --config named the file) and the password file (REDISCLI_AUTH wins).
+ * LATER_NAMESPACE wins unless --config named the file), and the password file or command
+ * (REDISCLI_AUTH wins) and the files of TLS. For rediss://, --tls-ca and the others, and then
+ * LATER_TLS_CA and the others, win over what a file says.
  */
 #ifndef LATER_CLI_ARGS_TARGET_H
 #define LATER_CLI_ARGS_TARGET_H
@@ -18,6 +20,7 @@
 
 struct target_flags {
     const char *redis, *config, *ns; /* NULL: not given */
+    const char *tls_ca, *tls_cert, *tls_key, *tls_name;
 };
 
 struct target {
@@ -25,7 +28,8 @@ struct target {
     char ns[65];
     char from[4200]; /* "from /etc/laterd/laterd.yaml" */
     int64_t timeout_ms;
-    struct err warning; /* what else is wrong with the file; code NONE: nothing */
+    int64_t password_every_ms; /* how often a program that stays connected asks for it; 0: never */
+    struct err warning;        /* what else is wrong with the file; code NONE: nothing */
 };
 
 /* 0, or -1 with code USAGE (contradicting flags, a bad namespace), CONFIG, INPUT (--config or

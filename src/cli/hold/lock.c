@@ -436,7 +436,8 @@ static void on_end(void *arg, int status)
 static int build(struct lock *l, struct err *err)
 {
     const struct target *t = &l->cli->target;
-    struct link_events link_events = {on_up, on_down, on_subscribed, on_wake, NULL, on_denied, l};
+    struct link_events link_events = {on_up, on_down,   on_subscribed, on_wake,
+                                      NULL,  on_denied, NULL,          l};
     struct store_events store_events = {.registered = on_registered,
                                         .beat = on_beat,
                                         .reaped = on_reaped,
@@ -521,6 +522,7 @@ int lock_run(struct cli *cli, const struct lock_order *order, struct err *err)
         return -1;
     log_init(LOG_LEVEL_ERR);
     if (build(&l, err) == 0) {
+        link_renew_password(l.link, cli->target.password_every_ms);
         link_start(l.link);
         loop_run(l.loop);
         guard_clear(l.guard, PLACE);

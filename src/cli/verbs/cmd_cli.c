@@ -9,12 +9,36 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "worker/password.h"
 
-#define OWN_MAX 10 /* argv[0] and the arguments that name the server */
+#define OWN_MAX 20 /* argv[0] and the arguments that name the server */
 
 struct numbers {
     char port[12], db[12];
 };
+
+/* redis-cli checks the chain of the server's certificate, but not its name. */
+static size_t put_tls(const struct url *url, const char **argv)
+{
+    const struct {
+        const char *option, *value;
+    } of[] = {{"--cacert", url->tls.ca},
+              {"--cert", url->tls.cert},
+              {"--key", url->tls.key},
+              {"--sni", url->tls.name[0] != '\0' ? url->tls.name : url->name}};
+    size_t n = 0;
+
+    if (!url->is_tls)
+        return 0;
+    argv[n++] = "--tls";
+    for (size_t i = 0; i < 4; i++) {
+        if (of[i].value[0] == '\0')
+            continue;
+        argv[n++] = of[i].option;
+        argv[n++] = of[i].value;
+    }
+    return n;
+}
 
 /* Returns how many arguments it set. They point into url and numbers. */
 static size_t put_server(const struct url *url, struct numbers *numbers, const char **argv)
@@ -38,7 +62,7 @@ static size_t put_server(const struct url *url, struct numbers *numbers, const c
         argv[n++] = "--user";
         argv[n++] = url->user;
     }
-    return n;
+    return n + put_tls(url, argv + n);
 }
 
 static int run(struct cli *cli, struct err *err)
@@ -48,6 +72,8 @@ static int run(struct cli *cli, struct err *err)
     size_t n;
 
     if (cli_target(cli, err) < 0)
+        return -1;
+    if (cli->target.url.ask_password != NULL && password_ask(&cli->target.url, err) < 0)
         return -1;
     n = put_server(&cli->target.url, &numbers, argv);
     for (int i = 0; i < cli->argc; i++)
