@@ -172,32 +172,6 @@ struct reply *client_call(struct client *c, int argc, const char *const *argv, c
     return put_call(c, argc, argv, lens, err) == 0 ? client_answer(c, err) : NULL;
 }
 
-/* Call; if the library is missing, load it and call again. */
-static struct reply *call_library(struct client *c, int argc, const char *const *argv,
-                                  const size_t *lens, struct err *err)
-{
-    struct err first = ERR_INIT;
-    struct lib_state state;
-    struct reply *r = client_call(c, argc, argv, lens, &first);
-
-    if (r != NULL || first.code != ERR_UNAVAILABLE ||
-        error_reply_class(first.text) != ERROR_CLASS_LIBRARY) {
-        if (r == NULL && err != NULL)
-            *err = first;
-        return r;
-    }
-    if (lib_ensure(c, LIB_ENSURE, &state, err) < 0) {
-        /* This user may not even look which library is there. */
-        if (err != NULL && err->code == ERR_DENIED && strstr(err->text, "later setup") == NULL)
-            (void)err_set(err, ERR_DENIED,
-                          "the function library is not on the server, or is too old, and this user "
-                          "may not load it: run `later setup` once as an administrator (user admin "
-                          "of etc/users.acl)");
-        return NULL;
-    }
-    return client_call(c, argc, argv, lens, err);
-}
-
 /* FCALL and its arguments. */
 struct blocking_fcall {
     const char *argv[ARGS_MAX];
@@ -224,6 +198,32 @@ static int fcall_make(struct blocking_fcall *f, const char *ns, const char *func
     return 0;
 }
 
+/* Call; if the library is missing, load it and call again. */
+static struct reply *call_library(struct client *c, const char *ns, const struct blocking_fcall *f,
+                                  struct err *err)
+{
+    struct err first = ERR_INIT;
+    struct lib_state state;
+    struct reply *r = client_call(c, f->argc, f->argv, f->lens, &first);
+
+    if (r != NULL || first.code != ERR_UNAVAILABLE ||
+        error_reply_class(first.text) != ERROR_CLASS_LIBRARY) {
+        if (r == NULL && err != NULL)
+            *err = first;
+        return r;
+    }
+    if (lib_ensure(c, ns, LIB_ENSURE, &state, err) < 0) {
+        /* This user may not even look which library is there. */
+        if (err != NULL && err->code == ERR_DENIED && strstr(err->text, "later setup") == NULL)
+            (void)err_set(err, ERR_DENIED,
+                          "the function library is not on the server, or is too old, and this user "
+                          "may not load it: run `later setup` once as an administrator (user admin "
+                          "of etc/users.acl)");
+        return NULL;
+    }
+    return client_call(c, f->argc, f->argv, f->lens, err);
+}
+
 struct reply *client_fcall(struct client *c, const char *ns, const char *function, int argc,
                            const char *const *argv, const size_t *lens, struct err *err)
 {
@@ -231,7 +231,7 @@ struct reply *client_fcall(struct client *c, const char *ns, const char *functio
 
     if (fcall_make(&f, ns, function, argc, argv, lens, err) < 0)
         return NULL;
-    return call_library(c, f.argc, f.argv, f.lens, err);
+    return call_library(c, ns, &f, err);
 }
 
 int client_fcall_send(struct client *c, const char *ns, const char *function, int argc,

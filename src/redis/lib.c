@@ -4,104 +4,85 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "lua/lua_lib.h"
 #include "redis/error_reply.h"
 
-#define VERSION_KEY "later:library"
 #define RACES_MAX 10
 
-/* One command; NULL and err as client_call. */
-static struct reply *call(struct client *c, struct err *err, int argc, const char *const *argv)
-{
-    return client_call(c, argc, argv, NULL, err);
-}
-
-static int run(struct client *c, struct err *err, int argc, const char *const *argv)
-{
-    struct reply *r = call(c, err, argc, argv);
-
-    reply_free(r);
-    return r != NULL ? 0 : -1;
-}
+/* Set to 1 in the text of a library that is loaded to stay (scripts/join-lua). */
+static const char not_pinned[] = "\nlocal pinned = 0\n";
 
 /* Read which library is on the server; number 0: none. */
-static int query(struct client *c, struct lib_state *ret, struct err *err)
+static int query(struct client *c, const char *ns, struct lib_state *ret, struct err *err)
 {
-    static const char *const ask[] = {"FCALL_RO", "later_version", "1", "later:{setup}"};
-    static const char *const key[] = {"GET", VERSION_KEY};
+    CLEANUP_FREE char *root = mem_printf("later:{%s}", ns);
+    const char *ask[] = {"FCALL_RO", "later_version", "1", root};
     struct err e = ERR_INIT;
-    struct reply *r;
+    struct reply *r = client_call(c, 4, ask, NULL, &e);
 
     memset(ret, 0, sizeof(*ret));
-    r = call(c, err, 2, key);
+    if (r == NULL && error_reply_class(e.text) == ERROR_CLASS_LIBRARY)
+        return 0;
+    if (r == NULL && strstr(e.text, "unknown command") != NULL)
+        return err_set(err, ERR_CONFIG,
+                       "this server has no functions (FCALL_RO is unknown to it): laterd needs "
+                       "Redis 7.0 or later, or Valkey; Redis 6, Dragonfly and Garnet have none");
     if (r == NULL)
-        return -1;
-    ret->pinned = strstr(reply_str(r), " pinned") != NULL;
-    reply_free(r);
-    r = call(c, &e, 4, ask);
-    if (r == NULL) {
-        if (error_reply_class(e.text) == ERROR_CLASS_LIBRARY)
-            return 0;
-        if (err != NULL)
-            *err = e;
-        return -1;
-    }
+        return err_set(err, e.code, "%s", e.text);
     ret->number = (long)reply_int(reply_at(r, 0));
     text_copy(ret->hash, sizeof(ret->hash), reply_str(reply_at(r, 1)));
     ret->protocol = (long)reply_int(reply_at(r, 2));
+    ret->pinned = reply_int(reply_at(r, 3)) == 1;
     reply_free(r);
     return 0;
 }
 
 static bool wanted(const struct lib_state *is, enum lib_mode mode)
 {
+    bool is_ours = is->number == lua_lib_number && strcmp(is->hash, lua_lib_hash) == 0;
+
     switch (mode) {
     case LIB_DOWNGRADE:
-        return is->number != lua_lib_number || strcmp(is->hash, lua_lib_hash) != 0;
+        return !is_ours || !is->pinned;
     case LIB_FORCE:
-        return !is->pinned &&
-               (is->number < lua_lib_number ||
-                (is->number == lua_lib_number && strcmp(is->hash, lua_lib_hash) != 0));
+        return is->number < lua_lib_number ||
+               (is->number == lua_lib_number && (!is_ours || is->pinned));
     case LIB_ENSURE:
         break;
     }
-    /* If a pinned library was flushed away, ours is loaded all the same, without the pin. */
     return is->number == 0 || (!is->pinned && is->number < lua_lib_number);
 }
 
-/* MULTI … EXEC under the WATCH of the caller. 1: done, 0: another loader was faster, -1: error. */
-static int replace(struct client *c, bool replace_it, enum lib_mode mode, struct err *err)
+static char *text_to_load(bool is_pinned)
 {
-    char value[64];
-    static const char *const multi[] = {"MULTI"};
-    static const char *const exec[] = {"EXEC"};
-    const char *load[] = {"FUNCTION", "LOAD", lua_lib_text, NULL};
-    const char *set[] = {"SET", VERSION_KEY, value};
-    struct reply *r;
-    int done;
+    char *text = mem_strdup(lua_lib_text);
+    char *at = strstr(text, not_pinned);
 
-    if (replace_it) {
-        load[2] = "REPLACE";
-        load[3] = lua_lib_text;
-    }
-    (void)snprintf(value, sizeof(value), "%ld %s%s", lua_lib_number, lua_lib_hash,
-                   mode == LIB_DOWNGRADE ? " pinned" : "");
-    if (run(c, err, 1, multi) < 0 || run(c, err, replace_it ? 4 : 3, load) < 0 ||
-        run(c, err, 3, set) < 0)
-        return -1;
-    r = call(c, err, 1, exec);
-    if (r == NULL)
-        return -1;
-    done = reply_kind(r) == REPLY_ARRAY;
-    if (done && reply_kind(reply_at(r, 0)) == REPLY_ERROR) {
-        /* "already exists": loaded by a program that does not use our key; check again. */
-        done = strstr(reply_str(reply_at(r, 0)), "already exists") != NULL
-                   ? 0
-                   : error_reply_err(err, reply_str(reply_at(r, 0)));
-    }
+    if (is_pinned && at != NULL)
+        at[strlen(not_pinned) - 2] = '1';
+    return text;
+}
+
+/* 1: done, 0: another loader was faster, -1: error. Without REPLACE the server itself sees a race;
+ * with it, two versions may replace each other once, until the next beat (store.h). */
+static int load(struct client *c, bool replace, enum lib_mode mode, struct err *err)
+{
+    CLEANUP_FREE char *text = text_to_load(mode == LIB_DOWNGRADE);
+    const char *plain[] = {"FUNCTION", "LOAD", text};
+    const char *over[] = {"FUNCTION", "LOAD", "REPLACE", text};
+    struct err e = ERR_INIT;
+    struct reply *r =
+        replace ? client_call(c, 4, over, NULL, &e) : client_call(c, 3, plain, NULL, &e);
+
     reply_free(r);
-    return done;
+    if (r != NULL)
+        return 1;
+    if (strstr(e.text, "Library 'laterd' already exists") != NULL)
+        return 0;
+    return err_set(err, e.code, "%s", e.text);
 }
 
 /* The caller's right to load is not what is wrong: one user loads it once for all. */
@@ -118,21 +99,20 @@ static int may_not_load(const struct lib_state *is, struct err *err)
                    is->number, lua_lib_number);
 }
 
-int lib_ensure(struct client *c, enum lib_mode mode, struct lib_state *ret, struct err *err)
+int lib_ensure(struct client *c, const char *ns, enum lib_mode mode, struct lib_state *ret,
+               struct err *err)
 {
-    static const char *const watch[] = {"WATCH", VERSION_KEY};
-    static const char *const unwatch[] = {"UNWATCH"};
     bool loaded = false;
 
     for (int i = 0; i < RACES_MAX; i++) {
         int done;
 
-        if (run(c, err, 2, watch) < 0 || query(c, ret, err) < 0)
+        if (query(c, ns, ret, err) < 0)
             return err_wrap(err, "looking for the function library");
         ret->loaded = loaded;
         if (loaded || !wanted(ret, mode))
-            return run(c, err, 1, unwatch);
-        done = replace(c, ret->number != 0, mode, err);
+            return 0;
+        done = load(c, ret->number != 0, mode, err);
         if (done < 0 && err != NULL && err->code == ERR_DENIED)
             return may_not_load(ret, err);
         if (done < 0)
@@ -140,4 +120,9 @@ int lib_ensure(struct client *c, enum lib_mode mode, struct lib_state *ret, stru
         loaded = done == 1;
     }
     return err_set(err, ERR_TEMP, "loading the function library: others load it all the time");
+}
+
+bool lib_is_older(int64_t number)
+{
+    return number > 0 && number < lua_lib_number;
 }

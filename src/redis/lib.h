@@ -2,13 +2,15 @@
  * Loading and upgrading the Lua library on a server.
  *
  * A missing library is loaded, an older number is replaced, the same or a newer one is left alone.
- * All this happens under WATCH on the key later:library, so that racing loaders agree. A downgrade
- * needs a request and pins the library: loaders that come later leave a pinned library alone.
+ * Number and pin are in the text of the library: no key and no transaction are needed, which some
+ * servers refuse. A downgrade needs a request and pins the library: loaders that come later leave a
+ * pinned library alone.
  */
 #ifndef LATER_REDIS_LIB_H
 #define LATER_REDIS_LIB_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "redis/client.h"
@@ -17,7 +19,11 @@
 #define LIB_PROTOCOL 1
 #define LIB_LEAST 24 /* number of the oldest library that has all these functions */
 
-enum lib_mode { LIB_ENSURE, LIB_FORCE /* same number, other text too */, LIB_DOWNGRADE };
+enum lib_mode {
+    LIB_ENSURE,
+    LIB_FORCE, /* also one of the same number with another text, and one that is pinned */
+    LIB_DOWNGRADE
+};
 
 struct lib_state {
     long number; /* of the library on the server; 0: none */
@@ -27,8 +33,13 @@ struct lib_state {
     bool pinned;
 };
 
-/* Blocking. 0, or -1: UNAVAILABLE, DENIED (needs +function|load), DATA (the server refused it),
+/* Blocking; asks with the root of this namespace. 0, or -1: CONFIG (a server without functions),
+ * UNAVAILABLE, DENIED (needs +function|load), DATA (the server refused it),
  * TEMP (other loaders win every race). DENIED tells to run later setup as an administrator. */
-int lib_ensure(struct client *c, enum lib_mode mode, struct lib_state *ret, struct err *err);
+int lib_ensure(struct client *c, const char *ns, enum lib_mode mode, struct lib_state *ret,
+               struct err *err);
+
+/* Is this number, as a beat tells it, that of a library which this program would replace? */
+bool lib_is_older(int64_t number);
 
 #endif

@@ -100,6 +100,13 @@ void preflight_read(struct preflight *p, const char *info)
         find(p, "cluster", "Redis Cluster is not in this version; give a server of its own");
 }
 
+void preflight_unknown(struct preflight *p)
+{
+    find(p, "rights",
+         "this user may not ask INFO, or the server has none: whether it may lose jobs (eviction, "
+         "persistence, a replica) is not known");
+}
+
 int preflight_rights(struct preflight *p, struct client *c, const char *ns, struct err *err)
 {
     struct err why = ERR_INIT;

@@ -30,6 +30,9 @@ void preflight_read(struct preflight *p, const char *info);
 /* The value of a line "name:value" of INFO, cut to fit; "" when there is none. Pure. */
 void preflight_value(const char *info, const char *name, char *ret, size_t size);
 
+/* Append that the server does not tell its settings. Pure. */
+void preflight_unknown(struct preflight *p);
+
 /* Append the rights that this user lacks in the namespace, and the commands that the server has
  * renamed; the library must be there. Blocking.
  * 0, or -1 when the call failed. */

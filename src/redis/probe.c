@@ -41,14 +41,16 @@ static int read_info(struct client *c, struct probe_result *r, struct err *err)
     static const char *const info[] = {"INFO"};
     struct reply *reply = client_call(c, 1, info, NULL, err);
 
+    /* A server that does not tell may be as good as any. */
+    if (reply == NULL && err->code != ERR_UNAVAILABLE) {
+        preflight_unknown(&r->preflight);
+        return 0;
+    }
     if (reply == NULL)
         return -1;
     preflight_value(reply_str(reply), "redis_version", r->server, sizeof(r->server));
     preflight_read(&r->preflight, reply_str(reply));
     reply_free(reply);
-    if (strtol(r->server, NULL, 10) < 7)
-        return err_set(err, ERR_CONFIG, "the server is version %s, 7.0 is the oldest that works",
-                       r->server[0] != '\0' ? r->server : "unknown");
     return 0;
 }
 
@@ -57,8 +59,8 @@ static int check_library(const struct lib_state *lib, struct err *err)
 {
     if (lib->number < LIB_LEAST)
         return err_set(err, ERR_CONFIG,
-                       "library %ld is pinned on the server, this program needs %d: upgrade it by "
-                       "this program's later setup --downgrade",
+                       "library %ld is pinned on the server, this program needs %d: replace it by "
+                       "this program's later setup --force",
                        lib->number, LIB_LEAST);
     if (lib->protocol == LIB_PROTOCOL || lib->protocol == LIB_PROTOCOL + 1)
         return 0;
@@ -93,7 +95,7 @@ static int check_server(struct probing *job, struct client *c, struct err *err)
 {
     struct probe_result *r = &job->result;
 
-    return read_info(c, r, err) == 0 && lib_ensure(c, LIB_ENSURE, &r->lib, err) == 0 &&
+    return read_info(c, r, err) == 0 && lib_ensure(c, job->ns, LIB_ENSURE, &r->lib, err) == 0 &&
                    check_library(&r->lib, err) == 0
                ? preflight_rights(&r->preflight, c, job->ns, err)
                : -1;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "redis/error_reply.h"
+#include "redis/lib.h"
 #include "store/store_redis_priv.h"
 
 /* ---- arguments */
@@ -220,6 +221,9 @@ static void on_beat(void *arg, const struct reply *r)
     out.schedules = reply_str(reply_at(r, 6)); /* an older library does not say: "" */
     out.peers = list;
     s->events.beat(s->events.arg, &out);
+    if (lib_is_older(reply_int(reply_at(r, 7))))
+        s->events.failed(s->events.arg, ERROR_CLASS_LIBRARY,
+                         "an older version of laterd has replaced the function library");
 }
 
 int store_beat(struct store_redis *s, int64_t epoch, const char *queues)

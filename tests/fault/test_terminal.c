@@ -141,7 +141,6 @@ static void W9_hostile_answers(void **state)
     r = test_redis_call(redis, "FUNCTION", "LOAD", library, NULL);
     assert_non_null(r);
     reply_free(r);
-    set("SET", "later:library", "99 \033[2J", "KEEPTTL");
     must_be_plain("stats");
     must_be_plain("ls mail");
     must_be_plain("workers");

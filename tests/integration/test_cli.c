@@ -1115,7 +1115,6 @@ static void test_setup(void **state)
     assert_int_equal(run("setup", NULL), 0);
     assert_says(&out, "was there already");
     reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));
-    reply_free(test_redis_call(&redis, "DEL", "later:library", NULL));
     assert_int_equal(run("setup", "--json", NULL), 0);
     assert_says(&out, "\"loaded\":true");
     reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));

@@ -17,10 +17,12 @@
 #include <cmocka.h>
 
 #include "../support/env.h"
+#include "../support/shell.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "fixture.h"
+#include "lua/lua_lib.h"
 
 #define LONG_MS 60000
 #define SILENT_MS 18000 /* a worker that was not seen to die is given up later than this */
@@ -284,19 +286,42 @@ static void test_a_pinned_library_may_be_too_old(void **state)
 {
     static const char old[] =
         "#!lua name=laterd\nredis.register_function{function_name='later_version', "
-        "flags={'no-writes'}, callback=function() return {18, 'old', 1} end}";
+        "flags={'no-writes'}, callback=function() return {18, 'old', 1, 1} end}";
+    CLEANUP_FREE char *force = NULL;
 
     (void)state;
     test_handler(dir, "work", "echo ran >> %s", out);
-    reply_free(test_redis_call(&redis, "SET", "later:library", "18 old pinned", NULL));
     reply_free(test_redis_call(&redis, "FUNCTION", "LOAD", "REPLACE", old, NULL));
     test_laterd_conf(&a, dir, "a", redis.url, "");
     test_laterd_launch(&a);
     assert_true(test_laterd_says(&a, "library 18 is pinned on the server", LONG_MS));
-    reply_free(test_redis_call(&redis, "DEL", "later:library", NULL));
+    force = mem_printf("$LATER --redis %s setup --force", redis.url);
+    test_says(force, 0, "loaded");
+    assert_true(test_laterd_says(&a, "state=up", LONG_MS));
+    add_many("work", 1);
+    assert_true(test_until_lines(out, "ran", 1, LONG_MS));
+}
+
+/* Two versions that load theirs at the same instant: the older one may come last. It has every
+ * function that is called, so only its number tells. */
+static void test_an_older_library_is_replaced_again(void **state)
+{
+    CLEANUP_FREE char *line = mem_printf(
+        "$LATER setup --print | sed 's/and %ld or 0/and 1 or 0/; s/return {%ld,/return {1,/' | "
+        "redis-cli -s %s -x FUNCTION LOAD REPLACE",
+        lua_lib_number, lua_lib_number, redis.sock);
+    CLEANUP_FREE char *setup = NULL;
+
+    (void)state;
+    test_handler(dir, "work", "echo ran >> %s", out);
+    start_a("");
+    assert_int_equal(test_sh(line), 0);
+    assert_true(test_laterd_says(&a, "has replaced the function library", LONG_MS));
     assert_true(test_laterd_says(&a, "loaded=1", LONG_MS));
     add_many("work", 1);
     assert_true(test_until_lines(out, "ran", 1, LONG_MS));
+    setup = mem_printf("$LATER --redis %s setup", redis.url);
+    test_says(setup, 0, "was there already");
 }
 
 static void test_an_emptied_redis_is_survived(void **state) /* R18 */
@@ -453,6 +478,7 @@ static void test_stray_keys_are_reported(void **state)
 
 int main(void)
 {
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
 #define T(f) cmocka_unit_test_setup_teardown(f, fx_open, fx_close)
 #define T_AOF(f) cmocka_unit_test_setup_teardown(f, fx_open_aof, fx_close)
     const struct CMUnitTest tests[] = {
@@ -468,6 +494,7 @@ int main(void)
         T(test_killed_connections_are_made_anew),
         T(test_a_flushed_library_is_loaded_again),
         T(test_a_pinned_library_may_be_too_old),
+        T(test_an_older_library_is_replaced_again),
         T(test_an_emptied_redis_is_survived),
         T(test_a_full_redis_drains),
         T(test_without_the_right_to_keyspace_events_wakes_still_come),
@@ -479,6 +506,7 @@ int main(void)
         T(test_stray_keys_are_reported),
     };
 
+    (void)setenv("LATER", later, 1);
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

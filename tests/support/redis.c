@@ -157,7 +157,7 @@ void test_redis_load(struct test_redis *r)
     struct client *c = test_redis_client(r, &err);
     struct lib_state state;
 
-    if (c == NULL || lib_ensure(c, LIB_ENSURE, &state, &err) < 0)
+    if (c == NULL || lib_ensure(c, "default", LIB_ENSURE, &state, &err) < 0)
         die(r, err.text);
     client_close(c);
 }

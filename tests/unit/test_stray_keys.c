@@ -48,7 +48,7 @@ static void test_keys(void **state)
         {"later:{default}:worker:1767225600000000", true},
         {"later:{default}:big:j0123456789a", true},
         {"later:{default}:token:x", true},
-        {"later:library", true},
+        {"later:library", false},
         /* the mistakes */
         {"later:default:due:mail", false},
         {"later:due:mail", false},
@@ -69,7 +69,6 @@ static void test_keys(void **state)
         {"later:{default}}:due:mail", false},
         {"later:(default):due:mail", false},
         {"later:", false},
-        {"later:library2", false},
         {"later:{}", false},
         /* keys of other namespaces are not judged */
         {"later:{other}:due:mail", true},

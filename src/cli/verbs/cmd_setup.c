@@ -63,7 +63,7 @@ static int run(struct cli *cli, struct err *err)
     }
     if (is_forced && is_downgrade)
         return err_set(err, ERR_USAGE, "give either --force or --downgrade");
-    if (cli_connect(cli, err) < 0 || lib_ensure(cli->client, mode, &state, err) < 0)
+    if (cli_connect(cli, err) < 0 || lib_ensure(cli->client, cli->target.ns, mode, &state, err) < 0)
         return -1;
     if (cli->json)
         show_json(&state);
@@ -74,7 +74,7 @@ static int run(struct cli *cli, struct err *err)
 }
 
 static const struct cli_option options[] = {
-    {"force", NULL, "also replace one of the same number with another text"},
+    {"force", NULL, "also replace one of the same number with another text, or a pinned one"},
     {"downgrade", NULL, "put this program's library instead of a newer one, and pin it"},
     {"print", NULL, "only print the library, for redis-cli -x FUNCTION LOAD"},
     {NULL, NULL, NULL},

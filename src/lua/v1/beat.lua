@@ -1,12 +1,13 @@
 -- later_v1_beat R EPOCH [QUEUES]
---   -> [now_us, status, link, held, quiet, [epoch, counter, ...], schedules]
+--   -> [now_us, status, link, held, quiet, [epoch, counter, ...], schedules, library]
 --
 -- A worker shows that it lives: its counter rises. QUEUES: the queues that it serves now, comma
 -- separated, given where they changed.
 -- status: ok | dead | unknown; the rest counts only with ok. link: the current link number. held:
 -- how many jobs it holds by Redis' count. quiet: 1 when it was told to claim no more. The list: the
 -- other workers, which it watches; an epoch that holds jobs but is no worker has the counter '?'.
--- schedules: the clock number of the last change of a schedule, '' for none.
+-- schedules: the clock number of the last change of a schedule, '' for none. library: its number, 0
+-- where it is pinned: two versions that load theirs at the same time see here which one is there.
 -- Cost: O(workers + QUEUES).
 
 -- -> status, link of a worker. A worker whose numbers are garbage is unknown: it registers again.
@@ -70,5 +71,5 @@ L.register('later_v1_beat', {'allow-oom'}, function(R, args)
   strangers(R, known, others)
   return {now_us, 'ok', tonumber(link), db('ZCOUNT', R .. ':running', epoch, epoch),
           tonumber(db('HGET', R .. ':worker:' .. epoch, 'quiet') or '0') or 0, others,
-          db('HGET', R .. ':schedule:state', 'changed') or ''}
+          db('HGET', R .. ':schedule:state', 'changed') or '', L.library}
 end)

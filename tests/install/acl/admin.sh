@@ -63,7 +63,7 @@ later lock nightly true
 later sem permits true
 later quiet --all || [ $? = 66 ]
 later wait --timeout 10ms "$("$LATER" add mail --in 1h y)" || [ $? = 75 ]
-later cli -e GET later:library
+later setup --force
 # Jobs at gates, and a job that a worker runs.
 root_laterd
 slow=$("$LATER" add mail slow)

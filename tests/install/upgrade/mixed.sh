@@ -91,7 +91,7 @@ stop() { # NAME SIGNAL
     mv "$dir/$1.log" "$dir/$1.$SECONDS.log"
 }
 
-library() { cli GET later:library | cut -d' ' -f1; }
+library() { cli FCALL_RO later_version 1 "$R" | head -n 1; }
 loads() { cli INFO commandstats | sed -n 's/^cmdstat_function|load:calls=\([0-9]*\).*/\1/p'; }
 no_job_is_left() { [ "$(cli HLEN "$R:jobs")" = 0 ]; } # no outcomes are kept
 

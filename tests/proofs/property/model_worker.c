@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "lua/lua_lib.h"
 
 #define REAP_MAX 128
 #define SILENT_MS 12000
@@ -310,6 +311,7 @@ void model_beat(struct model *m, int64_t epoch, const char *queues, struct buf *
         out_number(out, m->schedules_changed);
     else
         out_text(out, "");
+    out_int(out, lua_lib_number);
     buf_puts(out, "] ");
 }
 

@@ -363,7 +363,7 @@ static const char ONE_SET[] =
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
     "  local name = string.sub(key, 1, #root) == root and string.sub(key, #root + 1) or '?'\n"
     "  local first = string.match(name, '^(%a+):.')\n"
-    "  if key ~= 'later:library' and not alone[name] and not more[first or ''] then\n"
+    "  if not alone[name] and not more[first or ''] then\n"
     "    say('stray ' .. key)\n"
     "  end\n"
     "  if name == 'running' or first == 'q' or first == 'solo' or first == 'dead' or first == "
