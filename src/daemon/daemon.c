@@ -13,8 +13,7 @@
 #include "daemon/daemon_priv.h"
 #include "daemon/log_json.h"
 #include "daemon/notify.h"
-#include "run/handler/perms.h"
-#include "worker/password.h"
+#include "daemon/redis_settings.h"
 
 #define STATUS_MS 1000
 /* Beyond stop_timeout: to end what still runs, to report it, and to stop an embedded Redis. */
@@ -199,70 +198,7 @@ static void on_folder(void *arg)
     serve(d, d->conf, d->launches);
 }
 
-/* ---- what the configuration names: addresses, files */
-
-/* An embedded server has no address here. */
-static int parse_address(const struct conf *conf, struct url *ret, struct err *err)
-{
-    if (strcmp(conf->redis, "embedded") == 0)
-        return 0;
-    if (url_parse(conf->redis, ret, err) < 0)
-        return conf_blame(conf, NULL, "redis", err);
-    if (url_set_tls(ret, conf->redis_tls_ca, conf->redis_tls_cert, conf->redis_tls_key,
-                    conf->redis_tls_name, err) < 0)
-        return conf_blame(conf, NULL, "redis_tls_ca", err);
-    return 0;
-}
-
-/* Each connect asks for the password; a file that cannot be read is told at the start already. */
-static int check_password(const struct conf *conf, struct url *ret, struct err *err)
-{
-    bool is_command = conf->redis_password_command.n > 0;
-
-    if (strcmp(conf->redis, "embedded") == 0)
-        return 0;
-    if (is_command && conf->redis_password_file[0] != '\0') {
-        (void)err_set(err, ERR_CONFIG,
-                      "redis_password_file and redis_password_command: give one of the two");
-        return conf_blame(conf, NULL, "redis_password_command", err);
-    }
-    password_use(conf->redis_password_file, conf->redis_password_command.at);
-    ret->ask_password = password_ask;
-    if (is_command || password_ask(ret, err) >= 0)
-        return 0;
-    return conf_blame(conf, NULL, "redis_password_file", err);
-}
-
-/* Check who may change the path to a file, or the file. path: "" for none. */
-static int check_way(const char *path, struct err *err)
-{
-    CLEANUP_FREE char *here = path[0] == '/' || path[0] == '\0' ? NULL : getcwd(NULL, 0);
-    CLEANUP_FREE char *whole =
-        mem_printf("%s%s%s", here != NULL ? here : "", here != NULL ? "/" : "", path);
-
-    return path[0] == '\0' ? 0 : perms_check(whole, err);
-}
-
-/* When we run as root, anybody who can replace our configuration or password file can become root,
- * so only root may be able to. Whether the files themselves are safe is checked when they are
- * read. */
-static int check_own_files(const struct conf *conf, struct err *err)
-{
-    if (geteuid() != 0)
-        return 0;
-    if (conf->path != NULL && check_way(conf->path, err) < 0)
-        return err_wrap(err, "the configuration");
-    if (strcmp(conf->redis, "embedded") != 0 && check_way(conf->redis_password_file, err) < 0) {
-        (void)err_wrap(err, "redis_password_file");
-        return conf_blame(conf, NULL, "redis_password_file", err);
-    }
-    if (conf->redis_password_command.n > 0 &&
-        check_way(conf->redis_password_command.at[0], err) < 0) {
-        (void)err_wrap(err, "redis_password_command");
-        return conf_blame(conf, NULL, "redis_password_command", err);
-    }
-    return 0;
-}
+/* ---- reload */
 
 /* Load the configuration anew, with its launches. NULL: it cannot be used, err says why. */
 static struct conf *load_again(const struct daemon *d, struct launches **ret, struct err *err)
@@ -272,9 +208,10 @@ static struct conf *load_again(const struct daemon *d, struct launches **ret, st
 
     if (conf == NULL)
         return NULL;
-    *ret = check_own_files(conf, err) < 0 || parse_address(conf, &unused, err) < 0
-               ? NULL
-               : launches_new(conf, d->env, err);
+    *ret =
+        redis_settings_check_files(conf, err) < 0 || redis_settings_address(conf, &unused, err) < 0
+            ? NULL
+            : launches_new(conf, d->env, err);
     if (*ret != NULL && launches_enter(*ret, err) == 0)
         return conf;
     launches_free(*ret);
@@ -390,9 +327,9 @@ static int find_server(struct daemon *d, struct err *err)
         url = mem_printf("unix:%s", embedded_socket(d->embedded));
         return url_parse(url, &d->url, err);
     }
-    if (parse_address(d->conf, &d->url, err) < 0)
+    if (redis_settings_address(d->conf, &d->url, err) < 0)
         return -1;
-    return check_password(d->conf, &d->url, err);
+    return redis_settings_password(d->conf, &d->url, err);
 }
 
 static int take_state(struct daemon *d, struct err *err)
@@ -509,7 +446,7 @@ static int start(struct daemon *d, struct err *err)
     d->loop = loop_new();
     if (d->loop == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
-    if (check_own_files(d->conf, err) < 0)
+    if (redis_settings_check_files(d->conf, err) < 0)
         return -1;
     identity_read(&d->me);
     d->launches = launches_new(d->conf, d->env, err);
@@ -581,8 +518,9 @@ int daemon_check(const struct conf *conf, char *const *env)
     struct url url = {0};
     int found;
 
-    if (check_own_files(conf, &err) < 0 || parse_address(conf, &url, &err) < 0 ||
-        check_password(conf, &url, &err) < 0)
+    if (redis_settings_check_files(conf, &err) < 0 ||
+        redis_settings_address(conf, &url, &err) < 0 ||
+        redis_settings_password(conf, &url, &err) < 0)
         conf_errors_add(&errors, 0, &err);
     explicit_bzero(&url, sizeof(url));
     launches = launches_new(conf, env, &err);
