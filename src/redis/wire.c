@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -78,12 +77,19 @@ void wire_close(struct wire *w)
 
 /* ---- out */
 
-/* "*3" and "$5" of the protocol */
+/* "*3" and "$5" of the protocol. Each argument has one, so no snprintf. */
 static void put_head(struct wire *w, char type, size_t n)
 {
-    char head[32];
+    char head[24], *at = head + sizeof(head);
 
-    buf_add(&w->out, head, (size_t)snprintf(head, sizeof(head), "%c%zu\r\n", type, n));
+    *--at = '\n';
+    *--at = '\r';
+    do {
+        *--at = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    *--at = type;
+    buf_add(&w->out, at, (size_t)(head + sizeof(head) - at));
 }
 
 void wire_put(struct wire *w, int argc, const char *const *argv, const size_t *lens)
