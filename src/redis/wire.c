@@ -14,8 +14,8 @@
 #include "redis/dial.h"
 #include "redis/tls.h"
 
-#define CHUNK_BYTES 16384        /* a record of TLS, too */
-#define KEPT_BYTES (1024 * 1024) /* output memory that is kept for the next command */
+#define CHUNK_BYTES 16384      /* a record of TLS, too */
+#define KEPT_BYTES (64 * 1024) /* output memory that is kept for the next command */
 
 struct wire {
     int fd;
