@@ -113,7 +113,7 @@ static void say(const char *what, int status)
 
 static bool is_documented(int status)
 {
-    static const int known[] = {0, 1, 64, 65, 66, 69, 71, 75, 77, 78};
+    static const int known[] = {0, 1, 64, 65, 66, 69, 71, 74, 75, 77, 78};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (known[i] == status)
