@@ -1,5 +1,6 @@
 /*
- * What waits for something in Redis outlives a lost link: it tries again until its own time is over.
+ * What waits for something in Redis outlives a lost link: it tries again until its own time is
+ * over.
  */
 #ifndef LATER_CLI_AGAIN_H
 #define LATER_CLI_AGAIN_H
@@ -17,8 +18,8 @@ struct again {
 
 /*
  * After an error: whether to ask again. Then the connection is closed, the reason was told (once
- * until again_well), and a pause is over. False: there was no answer yet, the error is no trouble of
- * the link or server, or the deadline (MONO_NEVER: none) is over.
+ * until again_well), and a pause is over. False: there was no answer yet, the error is no trouble
+ * of the link or server, or the deadline (MONO_NEVER: none) is over.
  */
 bool again_after(struct again *a, struct cli *cli, struct mono deadline, const struct err *err);
 /* There was an answer. */

@@ -31,7 +31,7 @@ static int by_name(const void *a, const void *b)
 
 static void keep(struct all *all, struct reply *page)
 {
-    all->pages = mem_grow(all->pages, all->npages + 1, sizeof(*all->pages));
+    all->pages = mem_grow(all->pages, all->npages + 1, sizeof(void *));
     all->pages[all->npages++] = page;
     all->rows = mem_grow(all->rows, all->nrows + reply_count(page), sizeof(*all->rows));
     for (size_t i = 3; i < reply_count(page); i++)

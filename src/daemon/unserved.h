@@ -1,6 +1,6 @@
 /*
- * Which unserved queues the log names: each when it becomes one, and all of them again once an hour,
- * since nothing else of a daemon says so. Redis tells them every ten seconds. Main thread.
+ * Which unserved queues the log names: each when it becomes one, and all of them again once an
+ * hour, since nothing else of a daemon says so. Redis tells them every ten seconds. Main thread.
  */
 #ifndef LATER_DAEMON_UNSERVED_H
 #define LATER_DAEMON_UNSERVED_H

@@ -243,11 +243,11 @@ static void op_emptying(void *ctx, bool is_begun)
     (void)is_begun;
 }
 
-static const struct sched_ops ops = {
-    op_reg,  op_beat,       op_reconcile, op_step,   op_look,      op_fetch,   op_clear, op_reap,
-    op_tidy, op_leave,      op_relink,    op_admit,  op_refuse,    op_start,   op_kill,  op_is_gone,
-    op_arm,  op_registered, op_gone,      op_random, op_has_guard, op_is_fresh,
-    op_emptying};
+static const struct sched_ops ops = {op_reg,       op_beat,     op_reconcile,  op_step,  op_look,
+                                     op_fetch,     op_clear,    op_reap,       op_tidy,  op_leave,
+                                     op_relink,    op_admit,    op_refuse,     op_start, op_kill,
+                                     op_is_gone,   op_arm,      op_registered, op_gone,  op_random,
+                                     op_has_guard, op_is_fresh, op_emptying};
 
 /* ---- the store's events */
 

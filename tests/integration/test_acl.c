@@ -294,8 +294,8 @@ static const char *const denied_to_caller[] = {"FCALL later_add 1 " R "' mail x"
                                                "FCALL later_limit_set 1 " R "' x semaphore 1",
                                                "HGETALL " R ":jobs'", "FUNCTION LOAD x", NULL};
 
-static const char *const denied_to_worker[] = {"FUNCTION LOAD x", "SET later:library x", "MULTI", "WATCH x",
-                                               NULL};
+static const char *const denied_to_worker[] = {"FUNCTION LOAD x", "SET later:library x", "MULTI",
+                                               "WATCH x", NULL};
 
 static void test_denied(void **state)
 {

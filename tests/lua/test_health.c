@@ -232,11 +232,15 @@ static void test_rights(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        FX_TEST(test_late_queue),       FX_TEST(test_broken_queue),
-        FX_TEST(test_quiet_workers),    FX_TEST(test_full_worker_is_no_room),
-        FX_TEST(test_suspect_may_wait), FX_TEST(test_suspects), FX_TEST(test_worker_row),
-        FX_TEST(test_first_parked),     FX_TEST(test_rights)};
+    const struct CMUnitTest tests[] = {FX_TEST(test_late_queue),
+                                       FX_TEST(test_broken_queue),
+                                       FX_TEST(test_quiet_workers),
+                                       FX_TEST(test_full_worker_is_no_room),
+                                       FX_TEST(test_suspect_may_wait),
+                                       FX_TEST(test_suspects),
+                                       FX_TEST(test_worker_row),
+                                       FX_TEST(test_first_parked),
+                                       FX_TEST(test_rights)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

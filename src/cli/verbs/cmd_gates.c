@@ -275,8 +275,8 @@ static bool is_idle(const struct reply *row)
     return reply_int(reply_at(row, HOLDERS)) == 0 && reply_int(reply_at(row, WAITING)) == 0;
 }
 
-/* A lock that was named may be free. Of a semaphore or a rate that nothing defines, uses or waits for
- * nothing is known: its name was misspelt. */
+/* A lock that was named may be free. Of a semaphore or a rate that nothing defines, uses or waits
+ * for nothing is known: its name was misspelt. */
 static bool is_unknown(const struct gates *g, const struct reply *row)
 {
     bool is_lock = strncmp(reply_str(reply_at(row, GATE)), "lock:", 5) == 0;
