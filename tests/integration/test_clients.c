@@ -82,6 +82,13 @@ static void assert_done_in_redis(const char *id)
     "NODE_PATH=${NODE_PATH:-${XDG_CACHE_HOME:-$HOME/.cache}/laterd-peers/node_modules} "
 #define HAS_JAVASCRIPT NODE_PATH "node -e 'require(\"ioredis\")'"
 #define JAVASCRIPT NODE_PATH "timeout 60 node $DIR/example 2>&1"
+#define HAS_NODE_REDIS                                                                             \
+    "NODE_PATH=/usr/share/nodejs node -e 'require(\"redis\").createClient().sendCommand'"
+#define NODE_REDIS "NODE_PATH=/usr/share/nodejs timeout 60 node $DIR/example 2>&1"
+#define HAS_RUBY "ruby -e 'require \"redis\"; Redis.instance_method(:call)'"
+#define RUBY "timeout 60 ruby $DIR/example 2>&1"
+#define HAS_PERL "perl -MRedis -e 1"
+#define PERL "timeout 60 perl $DIR/example 2>&1"
 #define HAS_PHP "php -r 'exit(class_exists(\"Redis\") ? 0 : 1);'"
 #define PHP "timeout 60 php $DIR/example 2>&1"
 
@@ -142,6 +149,27 @@ static void test_javascript(void **state)
     run_example(JAVASCRIPT);
 }
 
+static void test_node_redis(void **state)
+{
+    (void)state;
+    take_if_installed("javascript node-redis", HAS_NODE_REDIS, "apt install node-redis");
+    run_example(NODE_REDIS);
+}
+
+static void test_ruby(void **state)
+{
+    (void)state;
+    take_if_installed("ruby", HAS_RUBY, "apt install ruby-redis");
+    run_example(RUBY);
+}
+
+static void test_perl(void **state)
+{
+    (void)state;
+    take_if_installed("perl", HAS_PERL, "apt install libredis-perl");
+    run_example(PERL);
+}
+
 static void test_php(void **state)
 {
     (void)state;
@@ -157,6 +185,17 @@ static void edit_example(const char *edit)
                                          edit);
 
     assert_int_equal(test_sh(line), 0);
+}
+
+/* A pipeline of which one call is refused, and the results of a job that has ended and of one that
+ * has not. */
+static void test_many_in_python(void **state)
+{
+    (void)state;
+    take_if_installed("python many", HAS_PYTHON, "apt install python3-redis");
+    test_says(PYTHON, 0, "added ELATER_QUEUE added\ncancelled waiting\n");
+    edit_example("s/transaction=False/transaction=True/");
+    test_says(PYTHON, 1, "multi");
 }
 
 /* The answer of each first call is lost: the second one, with the same token, adds nothing. */
@@ -176,6 +215,31 @@ static void test_lost_answer_in_php(void **state)
     edit_example(
         "s/return \\(later(.*;\\) *\\/\\/ \\[id.*/\\1 throw new RedisException(\"lost\");/");
     run_example(PHP);
+}
+
+static void test_lost_answer_in_node_redis(void **state)
+{
+    (void)state;
+    take_if_installed("javascript node-redis", HAS_NODE_REDIS, "apt install node-redis");
+    edit_example("s/return later(...args).catch/return later(...args).then(() => { throw new "
+                 "Error(\"lost\"); }).catch/");
+    run_example(NODE_REDIS);
+}
+
+static void test_lost_answer_in_ruby(void **state)
+{
+    (void)state;
+    take_if_installed("ruby", HAS_RUBY, "apt install ruby-redis");
+    edit_example("s/^    later(\\*call)$/    later(*call); raise Redis::ConnectionError/");
+    run_example(RUBY);
+}
+
+static void test_lost_answer_in_perl(void **state)
+{
+    (void)state;
+    take_if_installed("perl", HAS_PERL, "apt install libredis-perl");
+    edit_example("s/my .added = eval { later(@call) };/later(@call); my $added; $@ = \"lost\";/");
+    run_example(PERL);
 }
 
 /* A wrong value, a wrong password and a missing library are told, and the program fails. */
@@ -238,9 +302,16 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
     const struct CMUnitTest tests[] = {T(test_python),
                                        T(test_javascript),
+                                       T(test_node_redis),
+                                       T(test_ruby),
+                                       T(test_perl),
+                                       T(test_many_in_python),
                                        T(test_php),
                                        T(test_lost_answer_in_python),
                                        T(test_lost_answer_in_php),
+                                       T(test_lost_answer_in_node_redis),
+                                       T(test_lost_answer_in_ruby),
+                                       T(test_lost_answer_in_perl),
                                        T(test_errors_are_told),
                                        T(test_text_only)};
 
