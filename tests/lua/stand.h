@@ -63,6 +63,7 @@ static const char *const stand_reads[] = {
     "stats",
     "stats mail",
     "v1_workers",
+    "v1_suspects",
     "limits",
     "topics",
     "schedules",
