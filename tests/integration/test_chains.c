@@ -201,19 +201,20 @@ static void test_children_of_a_stream(void **state)
                  "done\n");
     start_a("defaults: { attempts: 1 }\nqueues: { s: { mode: stream } }\n");
     (void)add("s", "add ID child -- one\\nadd ID child len 40\\ndead ID a\\nok ID abcd");
+    (void)add("s", "add ID child len 3\\r\\nabc\\r");
     (void)add("s", "add ID child priority 77 -- x");
     (void)add("s", "add j00000000000 child len 40\\ndead ID a\\nok ID abcd");
     assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:s", 1, LONG_MS));
     assert_true(test_laterd_says(&a, "child 1: ELATER_OPTION priority", LONG_MS));
     assert_true(test_laterd_says(&a, "add-without-job", LONG_MS));
     assert_true(test_until_int(&redis, "ZCARD", ROOT ":running", 0, LONG_MS));
-    assert_int_equal(children(), 2);
+    assert_int_equal(children(), 3);
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:s"), 1);
     /* What follows this one cannot be told from answers: the process is ended. */
     (void)add("s", "add ID child len");
     assert_true(test_laterd_says(&a, "reason=\"it wrote an add that is none", LONG_MS));
     assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:s", 2, LONG_MS));
-    assert_int_equal(children(), 2);
+    assert_int_equal(children(), 3);
 }
 
 /* No other end than done adds children, and a refused one fails the attempt with its text. */

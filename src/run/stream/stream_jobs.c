@@ -241,7 +241,8 @@ void stream_jobs_line(struct stream_proc *p, const char *line, size_t n, bool cu
 {
     struct stream_answer a;
 
-    if (children_end_payload(taking(p), n))
+    /* A lone CR is the line end of a language that writes CR LF. */
+    if (children_end_payload(taking(p), n == 1 && line[0] == '\r' ? 0 : n))
         return;
     stream_answer_parse(line, n, &a);
     if (a.word == STREAM_OTHER) {
