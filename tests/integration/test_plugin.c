@@ -147,23 +147,25 @@ static void test_it_adds_jobs(void **state)
 
 static void test_payloads_arrive_byte_exact(void **state)
 {
-    static const size_t sizes[] = {0, 1, 4096, 16384};
-    CLEANUP_FREE char *bytes = mem_new(16384);
+    static const size_t sizes[] = {0, 1, 4096, 16384, 20000};
+    CLEANUP_FREE char *bytes = mem_new(20000);
 
     (void)state;
     begin("", "", "");
-    for (size_t i = 0; i < 16384; i++)
+    for (size_t i = 0; i < 20000; i++)
         bytes[i] = (char)(i * 7 + i / 256);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         CLEANUP_FREE char *id = ask_bytes("s", bytes, sizes[i]);
+        size_t kept = sizes[i] < 16384 ? sizes[i] : 16384;
         struct reply *r;
 
         assert_true(until_state(id, "done"));
         r = test_fcall(&redis, "later_result", id, NULL);
-        assert_int_equal(reply_len(reply_at(r, RESULT_OUTPUT)), sizes[i]);
-        assert_memory_equal(reply_str(reply_at(r, RESULT_OUTPUT)), bytes, sizes[i]);
+        assert_int_equal(reply_len(reply_at(r, RESULT_OUTPUT)), kept);
+        assert_memory_equal(reply_str(reply_at(r, RESULT_OUTPUT)), bytes, kept);
         reply_free(r);
     }
+    assert_true(test_until_lines(a.log, "event=result-cut", 1, LONG_MS));
 }
 
 static void test_it_is_told_the_facts(void **state)

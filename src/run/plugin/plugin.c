@@ -45,7 +45,7 @@ struct plugin_run {
     struct mono deadline;
     struct mono progress_at; /* earliest time for the next one; until then the last text waits: */
     char progress[EXEC_LINE_BYTES + 1];
-    bool has_progress;
+    bool has_progress, is_result_cut;
     int logged;
 };
 
@@ -93,12 +93,17 @@ static void host_log(const struct later_host *host, enum later_level level, cons
                strnlen(text, EXEC_LINE_BYTES + 1), false);
 }
 
+/* What is cut off may be missed by the next job of a chain. */
 static void host_result(const struct later_host *host, const void *bytes, size_t n)
 {
     struct plugin_run *r = run_of(host);
 
     buf_clear(&r->ret->result);
     buf_add(&r->ret->result, bytes, n < RUN_RESULT_BYTES ? n : RUN_RESULT_BYTES);
+    if (n > RUN_RESULT_BYTES && !r->is_result_cut)
+        log_warn("event=result-cut job=%s queue=%s kept=%d", r->order->job.id, r->order->job.queue,
+                 RUN_RESULT_BYTES);
+    r->is_result_cut = n > RUN_RESULT_BYTES || r->is_result_cut;
 }
 
 static void host_add(const struct later_host *host, const char *const *words, const size_t *lens,
@@ -224,6 +229,7 @@ void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
                            MONO_NEVER,
                            {0},
                            "",
+                           false,
                            false,
                            0};
 
