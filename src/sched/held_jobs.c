@@ -117,6 +117,8 @@ struct held_job *held_add(struct held_jobs *l, const struct job *job)
     h->next = l->first;
     if (l->first != NULL)
         l->first->before = h;
+    else
+        l->last = h;
     l->first = h;
     h->in_bucket = *bucket;
     *bucket = h;
@@ -144,6 +146,8 @@ void held_remove(struct held_jobs *l, struct held_job *h)
         h->before->next = h->next;
     if (h->next != NULL)
         h->next->before = h->before;
+    else
+        l->last = h->before;
     l->n--;
     l->left -= h->is_left;
     leave_state(l, h);
@@ -208,19 +212,33 @@ void held_children_refused(struct held_jobs *l, struct held_job *h, const struct
     h->children = NULL;
 }
 
+static void set_left(struct held_jobs *l, struct held_job *h, bool is_left)
+{
+    l->left += is_left;
+    l->left -= h->is_left;
+    h->is_left = is_left;
+}
+
 void held_leave(struct held_jobs *l, struct held_job *h)
 {
     held_move(l, h, HELD_ENDED);
-    l->left += !h->is_left;
-    h->is_left = true;
+    set_left(l, h, true);
 }
 
-/* Did it end well, with nothing to keep, nothing more to tell, and nothing that follows? */
+void held_put_off(struct held_jobs *l, struct held_job *h, struct mono until)
+{
+    held_move(l, h, HELD_ENDED);
+    set_left(l, h, false);
+    h->not_before = until;
+}
+
+/* Did it end well, with nothing to keep, nothing more to tell, and nothing that follows? A step
+ * looks at plain results behind all others: one that was left must not come behind them again. */
 static bool is_plain(const struct held_job *h)
 {
     const struct verdict *v = &h->verdict;
 
-    return h->is_small && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
+    return !h->is_left && h->is_small && v->verb == STORE_DONE && v->amount == 0 && v->code == 0 &&
            h->output_len == 0 && h->children == NULL && !h->job.has_next &&
            (strcmp(v->reason, "ok") == 0 || strcmp(v->reason, "exit status 0") == 0);
 }
@@ -263,18 +281,29 @@ static bool fits(const struct held_job *h, size_t *jobs, size_t *bytes)
     return true;
 }
 
+static struct store_result send_result(struct held_jobs *l, struct held_job *h)
+{
+    held_move(l, h, HELD_SENT);
+    return result_of(h);
+}
+
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max)
 {
     size_t n = 0, jobs = 0, bytes = 0;
 
-    /* The list has the newest first: those that were left must not wait for them for ever. */
-    for (int are_left = l->left > 0; are_left >= 0; are_left--) {
-        for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
-            if (h->is_left == are_left && is_sendable(h, now) && fits(h, &jobs, &bytes)) {
-                held_move(l, h, HELD_SENT);
-                out[n++] = result_of(h);
-            }
-        }
+    /* Those that were left go first, the oldest first: newer ones that come with each step must not
+     * go before them for ever. So what does not fit is left, too. */
+    for (struct held_job *h = l->left > 0 ? l->last : NULL; h != NULL && n < max; h = h->before) {
+        if (h->is_left && is_sendable(h, now) && fits(h, &jobs, &bytes))
+            out[n++] = send_result(l, h);
+    }
+    for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
+        if (h->is_left || !is_sendable(h, now))
+            continue;
+        if (fits(h, &jobs, &bytes))
+            out[n++] = send_result(l, h);
+        else
+            set_left(l, h, true);
     }
     for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
         if (h->has_progress && h->state != HELD_LOST) {

@@ -59,7 +59,7 @@ struct held_job {
     bool is_killed;         /* the pool was told to end it: cancelled, lost, stopped */
     bool has_no_record;     /* Redis lost its record: it may run to its end, and does not count */
     bool is_unwritten;      /* Redis could not write its result: still counts for its queue */
-    bool is_left;           /* Redis left its result for a later step: it still takes a place */
+    bool is_left;           /* a step left its result for a later one: it still takes a place */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_small;          /* its payload came with the claim */
     bool is_solo;           /* suspected of killing workers: runs alone (held_set_solo) */
@@ -72,7 +72,7 @@ struct held_job {
 #define HELD_TABLE 1024 /* a power of two; about as many as there may be */
 
 struct held_jobs {
-    struct held_job *first;
+    struct held_job *first, *last;      /* the newest, the oldest */
     struct held_job *table[HELD_TABLE]; /* by id */
     size_t n;
     size_t unended; /* before ENDED: each takes a place, or waits for one */
@@ -114,9 +114,12 @@ void held_children_refused(struct held_jobs *l, struct held_job *h, const struct
 
 /* A step left its result for a later one: SENT -> ENDED */
 void held_leave(struct held_jobs *l, struct held_job *h);
+/* Redis could not write its result, which is sent again then. That may last: it takes no place.
+ * SENT -> ENDED */
+void held_put_off(struct held_jobs *l, struct held_job *h, struct mono until);
 
-/* Fill out with up to max results (ends first, of these the ones that were left; then progress);
- * ENDED -> SENT. */
+/* Fill out with up to max results (ends first, of these the ones that were left, the oldest first;
+ * then progress); ENDED -> SENT. An end that does not fit beside the others is left. */
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max);
 bool held_has_results(const struct held_jobs *l, struct mono now);
 /* The step that carried the results failed: SENT -> ENDED. */

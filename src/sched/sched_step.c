@@ -266,8 +266,7 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
         if (r->answers[i] == STORE_UNWRITTEN) {
             log_err("event=result-refused job=%s queue=%s reason=\"%s\"", h->job.id, h->job.queue,
                     r->answer_texts[i]);
-            held_move(&s->held, h, HELD_ENDED);
-            h->not_before = mono_add_ms(now, AGAIN_MAX_MS);
+            held_put_off(&s->held, h, mono_add_ms(now, AGAIN_MAX_MS));
             /* It still counts for the max_at_once of its queue until Redis takes the result: a
              * queue must not pile up results that nobody takes. */
             if (!h->is_unwritten)

@@ -172,6 +172,68 @@ static void test_children_of_a_step(void **state)
     held_clear(&l);
 }
 
+/* End it well, with n bytes of output. */
+static struct held_job *end_well(struct held_jobs *l, struct held_job *h, size_t n)
+{
+    static const char output[1048576];
+    struct verdict v = {.verb = STORE_DONE, .reason = "ok"};
+
+    h->is_small = true;
+    held_end(l, run(l, h), &v, &(struct verdict_data){output, n, NULL});
+    return h;
+}
+
+/* Results that a step leaves go with the next one, before all that came meanwhile, and none waits
+ * for ever behind those of newer jobs. */
+static void test_left_results_go_first(void **state)
+{
+    struct held_jobs l = {0};
+    struct store_result out[8];
+    struct held_job *h;
+
+    (void)state;
+    for (unsigned i = 1; i <= 3; i++)
+        end_well(&l, add(&l, i, 1), 0);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 3);
+    assert_true(out[0].is_plain);
+    for (unsigned i = 0; i < 3; i++)
+        held_leave(&l, held_find(&l, out[i].id));
+    for (unsigned i = 4; i < 20; i += 2) { /* one is taken, two more have ended */
+        char oldest[16];
+
+        end_well(&l, add(&l, i, 1), 0);
+        end_well(&l, add(&l, i + 1, 1), 1);
+        (void)snprintf(oldest, sizeof(oldest), "j%011u", i / 2 - 1);
+        assert_in_range(held_collect(&l, NOW, out, 3), 1, 3);
+        assert_string_equal(out[0].id, oldest);
+        assert_false(out[0].is_plain); /* else Redis would look at it behind the others */
+        for (h = l.first; h != NULL; h = h->next) {
+            if (h->state == HELD_SENT || !h->is_left) {
+                if (h->state != HELD_SENT)
+                    held_move(&l, h, HELD_SENT);
+                held_leave(&l, h);
+            }
+        }
+        held_move(&l, l.last, HELD_SENT);
+        held_remove(&l, l.last);
+    }
+    held_clear(&l);
+    assert_int_equal(l.left, 0);
+    assert_null(l.last);
+
+    end_well(&l, add(&l, 1, 1), 1048576); /* fits in no step beside another one */
+    end_well(&l, add(&l, 2, 1), 1);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 1);
+    assert_string_equal(out[0].id, "j00000000002");
+    end_well(&l, add(&l, 3, 1), 1);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 1);
+    assert_string_equal(out[0].id, "j00000000001");
+    assert_int_equal(l.left, 2);
+    held_put_off(&l, held_find(&l, "j00000000001"), mono_add_ms(NOW, 1)); /* it takes no place */
+    assert_int_equal(l.left, 1);
+    held_clear(&l);
+}
+
 static void test_not_before(void **state)
 {
     struct held_jobs l = {0};
@@ -306,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_collect_is_bounded_and_ends_go_first),
         cmocka_unit_test(test_result_goes_on),
         cmocka_unit_test(test_children_of_a_step),
+        cmocka_unit_test(test_left_results_go_first),
         cmocka_unit_test(test_not_before),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_same_id_twice),
