@@ -165,7 +165,7 @@ static void test_queues(void **state)
     assert_string_equal(at(1, -1), "late");
 }
 
-/* What a plain add costs, once its queue has a name. */
+/* What an add costs, once its queues have names. */
 static void test_no_command_for_a_job(void **state)
 {
     const char *before, *after;
@@ -182,6 +182,9 @@ static void test_no_command_for_a_job(void **state)
     after = redis("INFO commandstats");
     assert_non_null(strstr(after, "cmdstat_zcard:calls=1,"));
     assert_int_equal(size_of_index(), 2);
+    (void)redis("CONFIG RESETSTAT");
+    (void)add("mail then other x");
+    assert_null(strstr(redis("INFO commandstats"), "cmdstat_zcard"));
 }
 
 /* A key that cannot be written, or too many names, harm nothing. */

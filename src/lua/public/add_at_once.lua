@@ -121,7 +121,7 @@ function L.add_at_once(R, job, payload, now_us)
            'prio', 'hash', 'heads', 'zset', 'names', 'set')
     error(why, 0)
   end
-  if job.new_names then
+  if job.new_names and job.new_names[1] then
     L.index_queues(R, job.new_names)
   end
   L.count_in_series(R, job.queue, ADDED, 1)
