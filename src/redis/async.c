@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "redis/error_reply.h"
 
+#define CHUNKS_A_TURN 16 /* the loop has more to do than to read what one connection sends */
+
 /* A call without an answer yet. */
 struct call {
     async_reply_f *cb;
@@ -25,6 +27,7 @@ struct async {
     struct loop_fd *fd;
     struct loop_hook *send;
     struct loop_timer *timer; /* of the next answer */
+    struct loop_timer *more;  /* what TLS has taken off the socket wakes no loop */
     struct async_events events;
     int64_t timeout_ms;
     struct call_queue calls;
@@ -61,6 +64,7 @@ static void hang_up(struct async *a)
     loop_fd_free(a->fd);
     loop_hook_free(a->send);
     loop_timer_stop(a->timer);
+    loop_timer_stop(a->more);
     wire_close(a->wire);
     a->fd = NULL;
     a->send = NULL;
@@ -71,7 +75,7 @@ static void end(struct async *a, enum error_class class, const char *text)
 {
     char copy[192];
 
-    text_copy(copy, sizeof(copy), text);
+    text_copy(copy, sizeof(copy), text[0] != '\0' ? text : "an error without a text");
     hang_up(a);
     a->events.closed(a->events.arg, class, copy);
 }
@@ -86,15 +90,6 @@ static void done_using(struct async *a)
     a->is_in_use = false;
     if (a->is_unwanted)
         async_close(a);
-}
-
-static void on_timeout(void *arg)
-{
-    struct async *a = arg;
-
-    a->is_in_use = true;
-    end(a, ERROR_CLASS_LINK, "no answer in time");
-    done_using(a);
 }
 
 /* ---- answers */
@@ -154,7 +149,7 @@ static bool is_over(const struct async *a)
 static void receive(struct async *a)
 {
     struct err err = ERR_INIT;
-    int more, got = 0;
+    int more, got = 0, chunks = 0;
 
     do {
         struct reply *r;
@@ -166,9 +161,11 @@ static void receive(struct async *a)
             if (is_over(a))
                 return;
         }
-    } while (more == 1 && got == 0);
+    } while (more == 1 && got == 0 && ++chunks < CHUNKS_A_TURN);
     if (more < 0 || got < 0)
         broke(a, &err);
+    else if (more == 1)
+        loop_timer_set(a->more, 0);
 }
 
 /* ---- the loop */
@@ -196,11 +193,31 @@ static void on_fd(void *arg, int events)
 {
     struct async *a = arg;
 
+    /* TLS may have to write before it can read, and the other way round. */
     a->is_in_use = true;
-    if (events & LOOP_READ)
-        receive(a);
+    receive(a);
     if ((events & LOOP_WRITE) && !is_over(a))
         send_output(a);
+    else if (!is_over(a))
+        watch(a);
+    done_using(a);
+}
+
+static void on_more(void *arg)
+{
+    on_fd(arg, LOOP_READ);
+}
+
+/* This process may have been stopped meanwhile, and the answer be there: libev calls timers first.
+ */
+static void on_timeout(void *arg)
+{
+    struct async *a = arg;
+
+    a->is_in_use = true;
+    receive(a);
+    if (!is_over(a) && a->calls.n > 0 && !loop_timer_is_set(a->timer))
+        end(a, ERROR_CLASS_LINK, "no answer in time");
     done_using(a);
 }
 
@@ -224,6 +241,8 @@ struct async *async_new(struct loop *loop, struct wire *wire, int64_t timeout_ms
     a->events = *events;
     a->timeout_ms = timeout_ms;
     a->timer = loop_timer_new(loop, on_timeout, a);
+    a->more = loop_timer_new(loop, on_more, a);
+    loop_timer_set(a->more, 0); /* something may have come with the answer to the login */
     a->fd = loop_fd_new(loop, wire_fd(wire), LOOP_READ, on_fd, a);
     a->send = loop_hook_new(loop, LOOP_HOOK_SEND, on_send, a);
     return a;
@@ -239,6 +258,7 @@ void async_close(struct async *a)
     if (a->wire != NULL)
         hang_up(a);
     loop_timer_free(a->timer);
+    loop_timer_free(a->more);
     free(a->calls.at);
     free(a);
 }

@@ -15,6 +15,7 @@ struct client {
     struct wire *wire;
     struct url url;
     int64_t timeout_ms;
+    bool has_more; /* there may be more to read without waiting */
     bool is_broken;
 };
 
@@ -105,13 +106,17 @@ struct wire *client_take_wire(struct client *c, struct err *err)
 
 /* ---- sending and receiving; each wait for the server is at most timeout_ms */
 
-static int receive(struct client *c, struct err *err)
+/* Receive once, so that what came is handed out before more is read: somebody may send without a
+ * pause. 1, 0: nothing came for this long, -1: the link broke. */
+static int receive(struct client *c, int64_t ms, struct err *err)
 {
     int more;
 
-    while ((more = wire_receive(c->wire, err)) == 1)
-        continue;
-    return more < 0 ? broke(c, err) : 0;
+    if (!c->has_more && !wire_wait(c->wire, mono_add_ms(mono_now(), ms)))
+        return 0;
+    more = wire_receive(c->wire, err);
+    c->has_more = more == 1;
+    return more < 0 ? broke(c, err) : 1;
 }
 
 /* Also reads what comes meanwhile: a server that cannot get rid of its answers takes no calls. */
@@ -120,10 +125,10 @@ static int send_all(struct client *c, struct err *err)
     int all;
 
     while ((all = wire_send(c->wire, err)) == 0) {
-        if (!wire_wait(c->wire, mono_add_ms(mono_now(), c->timeout_ms)))
-            return broke_by(c, "no answer in time", err);
-        if (receive(c, err) < 0)
-            return -1;
+        int got = receive(c, c->timeout_ms, err);
+
+        if (got <= 0)
+            return got < 0 ? -1 : broke_by(c, "no answer in time", err);
     }
     return all < 0 ? broke(c, err) : 0;
 }
@@ -136,10 +141,9 @@ static int await_reply(struct client *c, int64_t ms, struct reply **ret, struct 
 
         if (got != 0)
             return got > 0 ? 1 : broke(c, err);
-        if (!wire_wait(c->wire, mono_add_ms(mono_now(), ms)))
-            return 0;
-        if (receive(c, err) < 0)
-            return -1;
+        got = receive(c, ms, err);
+        if (got <= 0)
+            return got;
     }
 }
 

@@ -48,6 +48,7 @@ struct order {
 };
 
 #define FLOOD_BYTES (512L * 1024 * 1024)
+#define BUFFERS_BYTES (2L * 1024 * 1024) /* above what sockets hold */
 
 static struct {
     char dir[64];
@@ -301,8 +302,7 @@ struct calls {
     struct async *async;
     struct buf shown;
     size_t asked, answered, ended, messages;
-    enum error_class class;
-    long flooded;
+    size_t turn, longest; /* messages in a turn of the loop */
 };
 
 static void on_closed(void *arg, enum error_class class, const char *text)
@@ -311,7 +311,7 @@ static void on_closed(void *arg, enum error_class class, const char *text)
 
     assert_true(text[0] != '\0');
     c->ended++;
-    c->class = class;
+    (void)class;
     async_close(c->async);
     c->async = NULL;
     loop_stop(c->loop);
@@ -539,6 +539,109 @@ static void test_changed_bytes_to_a_client_that_waits_for_messages(void **unused
     }
 }
 
+/* ---- floods and late answers */
+
+static void on_tick(void *arg)
+{
+    struct calls *c = arg;
+
+    async_close(c->async);
+    c->async = NULL;
+    loop_stop(c->loop);
+}
+
+static void on_message(void *arg, const struct reply *message)
+{
+    (void)message;
+    ((struct calls *)arg)->turn++;
+}
+
+static void on_turn(void *arg)
+{
+    struct calls *c = arg;
+
+    c->messages += c->turn;
+    c->longest = c->turn > c->longest ? c->turn : c->longest;
+    c->turn = 0;
+}
+
+static void order_flood(void)
+{
+    struct order o = {.how = SERVE_FLOOD};
+
+    append(&o, WAKE);
+    __atomic_store_n(&server.flooded, 0, __ATOMIC_SEQ_CST);
+    order(&o);
+}
+
+/* The loop has more to do than to read what one connection sends. */
+static void test_a_flood_leaves_the_loop_its_turns(void **unused)
+{
+    struct calls c = {.loop = loop_new()};
+    struct loop_timer *tick = loop_timer_new(c.loop, on_tick, &c);
+    struct loop_hook *turn = loop_hook_new(c.loop, LOOP_HOOK_SEND, on_turn, &c);
+
+    (void)unused;
+    order_flood();
+    c.async = connect_async(&c, LONG_MS, on_message);
+    loop_timer_set(tick, 100);
+    loop_run(c.loop);
+    await_served();
+    assert_true(c.messages > 0);
+    assert_true(c.longest < BUFFERS_BYTES / strlen(WAKE));
+    loop_hook_free(turn);
+    loop_timer_free(tick);
+    loop_free(c.loop);
+}
+
+/* A message is handed out when it is there, not when there is a pause behind it. */
+static void test_a_flood_is_handed_out_message_by_message(void **unused)
+{
+    struct err err = ERR_INIT;
+    struct client *c;
+
+    (void)unused;
+    order_flood();
+    c = client_open(&server.url, LONG_MS, &err);
+    assert_non_null(c);
+    reply_free(client_message(c, LONG_MS, &err));
+    assert_false(client_is_broken(c));
+    assert_true(__atomic_load_n(&server.flooded, __ATOMIC_SEQ_CST) < BUFFERS_BYTES);
+    client_close(c);
+    await_served();
+}
+
+static void on_late(void *arg, const struct reply *reply)
+{
+    struct calls *c = arg;
+
+    on_answer(c, reply);
+    async_close(c->async);
+    c->async = NULL;
+    loop_stop(c->loop);
+}
+
+/* A process that was stopped for longer than the timeout finds the answer, and its link whole. */
+static void test_an_answer_that_waits_for_us_is_in_time(void **unused)
+{
+    static const char *const ping[] = {"PING"};
+    struct calls c = {.loop = loop_new()};
+    struct order o = {.how = SERVE_AT_ONCE, .piece = STREAM_MAX};
+
+    (void)unused;
+    append(&o, "+PONG\r\n");
+    order(&o);
+    c.async = connect_async(&c, 20, NULL);
+    assert_int_equal(async_call(c.async, 1, ping, NULL, on_late, &c), 0);
+    (void)poll(NULL, 0, 100);
+    loop_run(c.loop);
+    await_served();
+    assert_int_equal(c.ended, 0);
+    assert_string_equal(buf_str(&c.shown), "PONG\n");
+    buf_done(&c.shown);
+    loop_free(c.loop);
+}
+
 /* ---- */
 
 static int setup(void **unused)
@@ -581,6 +684,9 @@ int main(void)
         cmocka_unit_test(test_changed_bytes_to_the_subscription),
         cmocka_unit_test(test_changed_bytes_to_the_client),
         cmocka_unit_test(test_changed_bytes_to_a_client_that_waits_for_messages),
+        cmocka_unit_test(test_a_flood_leaves_the_loop_its_turns),
+        cmocka_unit_test(test_a_flood_is_handed_out_message_by_message),
+        cmocka_unit_test(test_an_answer_that_waits_for_us_is_in_time),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
