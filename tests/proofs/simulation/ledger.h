@@ -68,6 +68,7 @@ struct entry {
     int member;      /* of the foreign queue, from 1; 0: none */
     char target[72]; /* w<epoch> or h<host>: of a broadcast to it */
     int64_t occurrence_ms;
+    bool is_ahead; /* an occurrence was added while it was still to come */
 };
 
 /* A raw member that waits. */

@@ -21,6 +21,8 @@ static const struct kind {
     [QUEUE] = {"queue", "none", 2},
 };
 
+#define PLAN_MET 32 /* a cursor remembers fewer */
+
 static const struct plan *plan;
 /* The first occurrence that counts, in ms: a schedule is planned from when a worker first saw it.
  * 0: nobody has. */
@@ -130,22 +132,52 @@ static const char *const *read_item(const char *const *a, struct item *ret)
     ret->number = number_of(a[0]);
     ret->missed = atoll(a[5]);
     a += 7 + atoll(a[6]);
+    ret->may_skip = ret->must_skip = false;
     ret->times = atoll(a[0]);
     ret->at = a + 1;
     return ret->at + 2 * ret->times;
 }
 
-/* What this occurrence meets: the last job gives way, or keeps it out. */
+static bool is_live(const struct entry *e)
+{
+    return e->where == WAITING || e->where == RUNNING;
+}
+
+static bool is_retry(const struct entry *e)
+{
+    return e->where == WAITING && e->attempts > 0;
+}
+
+/* Is it the last job, or one that was to come and that the cursor remembers, and has it come? One
+ * that somebody moved to later overlaps with nothing until then. */
+static bool has_come(struct entry *e, const struct entry *last)
+{
+    if (e->schedule != last->schedule || (e != last && !e->is_ahead))
+        return false;
+    e->is_ahead =
+        e->where == WAITING && e->attempts == 0 && e->not_before_ms * 1000 > world_wall_us();
+    return is_live(e) && !e->is_ahead;
+}
+
+/* What this occurrence meets: jobs that have come give way, or keep it out. */
 static void meet_last(struct item *item)
 {
-    struct entry *last = last_job(item->number);
-    bool is_live = last != NULL && (last->where == WAITING || last->where == RUNNING);
-    bool is_retry = is_live && last->where == WAITING && last->attempts > 0;
+    struct entry *last = last_job(item->number), *met[PLAN_MET];
+    size_t n = 0;
 
-    item->must_skip = item->number == SKIP && is_live && !is_retry;
-    item->may_skip = item->must_skip || (item->number == QUEUE && is_live);
-    if (is_live && (item->number == REPLACE || (item->number == SKIP && is_retry)))
-        ledger_cancel(last);
+    for (size_t i = 0; last != NULL && i < ledger_count(); i++) {
+        if (n < PLAN_MET && has_come(ledger_at(i), last))
+            met[n++] = ledger_at(i);
+    }
+    for (size_t i = 0; i < n; i++) {
+        item->must_skip = item->must_skip || (item->number == SKIP && !is_retry(met[i]));
+        item->may_skip = item->may_skip || item->must_skip || item->number == QUEUE;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (item->number == REPLACE ||
+            (item->number == SKIP && !item->must_skip && is_retry(met[i])))
+            ledger_cancel(met[i]);
+    }
 }
 
 static void check_jobs(const struct item *item)
