@@ -13,5 +13,6 @@ int main(int argc, char **argv)
         return lock_start_main(argv + 2);
     /* A server that closes the connection is an error to report, not the end of this process. */
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit is an error like others */
     return cli_main(argc, argv);
 }

@@ -56,7 +56,8 @@ static void check_state_folder(struct daemon *d)
                 "leaves\" cure=\"stop one of them, or restart\"",
                 err.text);
     else if (kept > 0 || (kept == 0 && d->is_state_lost))
-        log_warn("event=state-folder state=made-again dir=%s reason=\"it was removed or moved\"",
+        log_warn("event=state-folder state=made-again dir=%s reason=\"it was removed, moved or "
+                 "truncated\"",
                  d->conf->state_dir);
     d->is_state_lost = kept < 0;
 }

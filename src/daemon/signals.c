@@ -33,6 +33,7 @@ void signals_block(void)
     listened(&set);
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* the log has reached a limit of its size: go on without it */
     (void)signal(SIGCHLD, SIG_DFL);
 }
 

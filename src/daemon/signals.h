@@ -7,8 +7,8 @@
 
 #include "loop/loop.h"
 
-/* Call it before any thread exists. Blocks what we listen to, ignores SIGPIPE, and undoes an
- * inherited SIG_IGN of SIGCHLD, which would lose exit statuses. */
+/* Call it before any thread exists. Blocks what we listen to, ignores SIGPIPE and SIGXFSZ, and
+ * undoes an inherited SIG_IGN of SIGCHLD, which would lose exit statuses. */
 void signals_block(void);
 
 struct signals;

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +23,8 @@
 #define LOCK_WAIT_S 5
 #define DEATH_WAIT_MS 10000 /* until all that were killed together have ended */
 
-/* The file, which is mapped. Only this machine reads it, so its numbers are native. */
+/* The file, and a copy of it in memory. It is not mapped: whoever truncates a mapped file ends us.
+ * Only this machine reads it, so its numbers are native. */
 struct file {
     char magic[16];
     char boot[40];
@@ -37,7 +38,7 @@ struct file {
 struct state_folder {
     char *dir, *path; /* of the folder, and of the file in it */
     int fd;
-    struct file *file;
+    struct file *file; /* owned */
     int64_t predecessor;
 };
 
@@ -105,25 +106,35 @@ static int take_lock(int fd, const char *dir, bool may_wait, struct err *err)
                    dir, (long long)pid);
 }
 
+/* Its blocks are allocated, so a write fails only with the disk itself, or where somebody truncated
+ * the file: state_folder_keep mends that. */
+static void put_number(const struct state_folder *s, size_t at, int64_t number)
+{
+    (void)!pwrite(s->fd, &number, sizeof(number), (off_t)at);
+}
+
+static void put_all(const struct state_folder *s)
+{
+    (void)!pwrite(s->fd, s->file, sizeof(*s->file), 0);
+}
+
+/* Allocate the blocks: a full disk must not lose what is written later. */
+static int allocate(const struct state_folder *s, struct err *err)
+{
+    int e = posix_fallocate(s->fd, 0, sizeof(struct file));
+
+    return e == 0 ? 0 : err_sys(err, e, "%s", s->path);
+}
+
 static int lock_file(struct state_folder *s, bool may_wait, struct err *err)
 {
-    const char *path = s->path;
-    int e;
-
-    s->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (s->fd < 0)
-        return err_sys(err, errno, "%s", path);
-    if (take_lock(s->fd, s->dir, may_wait, err) < 0)
+        return err_sys(err, errno, "%s", s->path);
+    if (take_lock(s->fd, s->dir, may_wait, err) < 0 || allocate(s, err) < 0)
         return -1;
-    /* Allocate its blocks: a write through the mapping on a full disk is a SIGBUS. */
-    e = posix_fallocate(s->fd, 0, sizeof(struct file));
-    if (e != 0)
-        return err_sys(err, e, "%s", path);
-    s->file = mmap(NULL, sizeof(struct file), PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
-    if (s->file == MAP_FAILED) {
-        s->file = NULL;
-        return err_sys(err, errno, "%s cannot be mapped", path);
-    }
+    if (pread(s->fd, s->file, sizeof(*s->file), 0) != (ssize_t)sizeof(*s->file))
+        return err_sys(err, errno, "%s cannot be read", s->path);
     return 0;
 }
 
@@ -132,6 +143,7 @@ static struct state_folder *new_state(const char *dir)
     struct state_folder *s = mem_new(sizeof(*s));
 
     s->fd = -1;
+    s->file = mem_new(sizeof(*s->file));
     s->dir = mem_strdup(dir);
     s->path = mem_printf("%s/worker", dir);
     return s;
@@ -151,6 +163,7 @@ struct state_folder *state_folder_open(const char *dir, const struct identity *m
     memcpy(s->file->magic, MAGIC, sizeof(s->file->magic));
     memcpy(s->file->boot, me->boot, sizeof(s->file->boot));
     s->predecessor = s->file->epoch;
+    put_all(s);
     return s;
 fail:
     state_folder_close(s);
@@ -161,43 +174,60 @@ void state_folder_close(struct state_folder *s)
 {
     if (s == NULL)
         return;
-    if (s->file != NULL)
-        (void)munmap(s->file, sizeof(*s->file));
     if (s->fd >= 0)
         (void)close(s->fd);
+    free(s->file);
     free(s->dir);
     free(s->path);
     free(s);
 }
 
-static bool is_there(const struct state_folder *s)
+enum condition { WHOLE, TRUNCATED, GONE };
+
+static enum condition condition(const struct state_folder *s)
 {
     struct stat there, ours;
 
-    return stat(s->path, &there) == 0 && fstat(s->fd, &ours) == 0 && there.st_dev == ours.st_dev &&
-           there.st_ino == ours.st_ino;
+    if (stat(s->path, &there) < 0 || fstat(s->fd, &ours) < 0 || there.st_dev != ours.st_dev ||
+        there.st_ino != ours.st_ino)
+        return GONE;
+    return ours.st_size < (off_t)sizeof(struct file) ? TRUNCATED : WHOLE;
 }
 
-int state_folder_keep(struct state_folder *s, struct err *err)
+/* Another file is at the path, or none: make it anew. */
+static int replace(struct state_folder *s, struct err *err)
 {
-    struct state_folder *next, was = *s;
+    static const struct file nothing;
+    struct state_folder *next = new_state(s->dir);
+    int was = s->fd;
 
-    if (is_there(s))
-        return 0;
-    next = new_state(s->dir);
     if (check_dir(s->dir, err) < 0 || lock_file(next, false, err) < 0) {
         state_folder_close(next);
         return -1;
     }
-    memcpy(next->file, s->file, sizeof(*s->file));
     /* A daemon that finds the old file must not believe that we died. */
-    memset(s->file, 0, sizeof(*s->file));
+    (void)!pwrite(was, &nothing, sizeof(nothing), 0);
     s->fd = next->fd;
-    s->file = next->file;
-    next->fd = was.fd;
-    next->file = was.file;
+    next->fd = was;
     state_folder_close(next);
+    put_all(s);
     return 1;
+}
+
+int state_folder_keep(struct state_folder *s, struct err *err)
+{
+    switch (condition(s)) {
+    case WHOLE:
+        return 0;
+    case TRUNCATED:
+        if (allocate(s, err) < 0)
+            return -1;
+        put_all(s);
+        return 1;
+    case GONE:
+    default:
+        return replace(s, err);
+    }
 }
 
 int64_t state_folder_predecessor(const struct state_folder *s)
@@ -234,15 +264,18 @@ int state_folder_take_over(struct state_folder *s)
     s->file->pid = getpid();
     s->file->pstart = pidstat_start(getpid());
     origin_own(s->file->worker);
+    put_all(s);
     return (int)killed;
 }
 
 void state_folder_set_epoch(struct state_folder *s, int64_t epoch)
 {
     s->file->epoch = epoch;
+    put_number(s, offsetof(struct file, epoch), epoch);
 }
 
 void state_folder_set_fence(struct state_folder *s, unsigned place, int64_t fence)
 {
     s->file->fences[place] = fence;
+    put_number(s, offsetof(struct file, fences) + place * sizeof(fence), fence);
 }

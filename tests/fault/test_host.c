@@ -185,6 +185,30 @@ static void S3_state_folder_gone(void **state)
     watched_assert_clean();
 }
 
+/* Somebody empties the file under a daemon that writes to it, and then the daemon is killed. */
+static void S3_state_file_truncated(void **state)
+{
+    (void)state;
+    make_work();
+    watched_start("");
+    assert_int_equal(watched_sh(NULL, "truncate -s 0 %s/state-a/worker", watched.dir), 0);
+    goes_on(20);
+    assert_true(test_laterd_says(&watched.d, "state=made-again", LONG_MS));
+    assert_int_equal(
+        watched_sh(NULL, "test $(stat -c %%s %s/state-a/worker) -gt 8192", watched.dir), 0);
+    watched_assert_clean();
+}
+
+/* Beyond the limit of a file's size a write is a signal, unless that is ignored. */
+static void S3_log_at_its_limit(void **state)
+{
+    (void)state;
+    make_work();
+    watched_start_under("ulimit -f 64; exec", "", "log_level: debug", true);
+    goes_on(200);
+    watched_assert_clean();
+}
+
 static bool add_works(void *arg)
 {
     struct reply *r = test_fcall(arg, "later_add", "work", "x", NULL);
@@ -605,6 +629,8 @@ int main(void)
         T(S3_state_folder_full),
         T(S3_state_folder_read_only),
         T(S3_state_folder_gone),
+        T(S3_state_file_truncated),
+        T(S3_log_at_its_limit),
         T(S3_embedded_disk_full),
         T(S4_interrupted_calls),
         T(S5_output_cannot_be_read),

@@ -203,6 +203,7 @@ static pid_t start(struct command *c, char *const *argv, char *const *envp, stru
 
     (void)sigemptyset(&ours);
     (void)sigaddset(&ours, SIGPIPE);
+    (void)sigaddset(&ours, SIGXFSZ);
     (void)sigaddset(&ours, SIGTTOU);
     how.defaults = &ours;
     c->has_terminal = isatty(STDOUT_FILENO) == 1 && owns_terminal();

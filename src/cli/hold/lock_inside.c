@@ -23,6 +23,7 @@ static int become(struct cli *cli, const struct lock_order *order, struct err *e
     int status;
 
     (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGXFSZ, SIG_DFL);
     (void)execvp(order->argv[0], order->argv);
     err->errnum = errno;
     status = lock_not_run(order->argv[0], err);

@@ -83,6 +83,7 @@ static int run(struct cli *cli, struct err *err)
         setenv("REDISCLI_AUTH", cli->target.url.password, 1) < 0)
         return err_sys(err, errno, "cannot hand the password on");
     (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGXFSZ, SIG_DFL);
     (void)execvp(argv[0], (char *const *)argv);
     if (errno == ENOENT)
         return err_set(err, ERR_SYSTEM,

@@ -220,8 +220,8 @@ static bool wait_until(int timer, int64_t at_us)
  * and the end of the worker may end it. */
 static void ignore_signals(void)
 {
-    static const int list[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
-                               SIGUSR2, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
+    static const int list[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+                               SIGPIPE, SIGXFSZ, SIGTSTP, SIGTTIN, SIGTTOU};
 
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
         (void)signal(list[i], SIG_IGN);
