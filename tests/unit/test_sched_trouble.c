@@ -422,6 +422,34 @@ static void test_left_results(void **state)
     fake_free(f);
 }
 
+/* Where Redis then cannot write them, they keep the places of their queue, not of the worker. */
+static void test_left_results_are_refused(void **state)
+{
+    struct fake *f = fake_ready(8, "a b");
+    size_t running = 0;
+
+    (void)state;
+    f->run_ms = 1;
+    f->latency_us = 1000;
+    f->takes_a_step = 1;
+    for (unsigned i = 0; i < 100; i++)
+        fake_add(f, i, "a", 0);
+    for (int i = 0; i < 3000 && status(f).unsent < 8; i++)
+        fake_run(f, 1);
+    assert_true(status(f).unsent >= 8);
+    fake_run(f, 10);
+    f->fails_results = true;
+    fake_run(f, 2000);
+    f->run_ms = -1;
+    for (unsigned i = 100; i < 108; i++)
+        fake_add(f, i, "b", 0);
+    fake_run(f, 2000);
+    for (size_t i = 0; i < f->nruns; i++)
+        running += strcmp(fake_find(f, f->runs[i].id)->queue, "b") == 0;
+    assert_int_equal(running, 8);
+    fake_free(f);
+}
+
 /* The attempt has failed, with the verdict that the daemon gives for that. */
 static void test_refused_children(void **state)
 {
@@ -604,6 +632,7 @@ int main(void)
         cmocka_unit_test(test_wrong_heads),
         cmocka_unit_test(test_refused_results),
         cmocka_unit_test(test_left_results),
+        cmocka_unit_test(test_left_results_are_refused),
         cmocka_unit_test(test_refused_children),
         cmocka_unit_test(test_ill_host),
         cmocka_unit_test(test_chaos),
