@@ -167,6 +167,8 @@ static SSL_CTX *make_context(const struct url *url, struct err *err)
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, on_verify);
     (void)SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    /* Redis never renegotiates; writing might wait for reading then. */
+    (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_read_ahead(ctx, 1); /* one read for many records, not two for each */
     if (load_ca(ctx, url->tls.ca, err) == 0 && load_cert(ctx, url, err) == 0)
         return ctx;
@@ -180,6 +182,8 @@ struct tls *tls_open(int fd, const struct url *url, struct err *err)
     struct tls *t;
     SSL_CTX *ctx;
 
+    /* Else OpenSSL frees its state in exit(3), while the probe's thread may be using it. */
+    (void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     ERR_clear_error();
     ctx = make_context(url, err);
     if (ctx == NULL)

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,6 +25,7 @@
 #include "redis/async.h"
 #include "redis/client.h"
 #include "redis/sub.h"
+#include "redis/tls.h"
 
 #define STREAMS (test_is_long() ? 100000 : 2000)
 #define SEED 0x9e3779b97f4a7c15U
@@ -642,13 +644,49 @@ static void test_an_answer_that_waits_for_us_is_in_time(void **unused)
     loop_free(c.loop);
 }
 
+/* ---- the end of the process */
+
+static void *open_tls(void *arg)
+{
+    for (;;) {
+        struct err err = ERR_INIT;
+        struct tls *t = tls_open(STDIN_FILENO, arg, &err);
+
+        tls_close(t);
+    }
+    return NULL;
+}
+
+/* The probe's thread is not awaited at the end; OpenSSL may not fall apart under it. */
+static void test_a_process_ends_while_a_thread_connects(void **unused)
+{
+    struct err err = ERR_INIT;
+    struct url url;
+
+    (void)unused;
+    assert_int_equal(url_parse("rediss://localhost", &url, &err), 0);
+    for (int i = 0; i < 40; i++) {
+        pid_t pid = fork();
+        pthread_t thread;
+        int status;
+
+        if (pid == 0) {
+            (void)pthread_create(&thread, NULL, open_tls, &url);
+            (void)poll(NULL, 0, 5 + i);
+            exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+}
+
 /* ---- */
 
 static int setup(void **unused)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     struct err err = ERR_INIT;
-    char url[112];
+    char url[128];
 
     (void)unused;
     log_init(LOG_LEVEL_ERR);
@@ -679,6 +717,10 @@ static int teardown(void **unused)
 
 int main(void)
 {
+    /* By itself, before there are threads: it forks. */
+    const struct CMUnitTest ends[] = {
+        cmocka_unit_test(test_a_process_ends_while_a_thread_connects),
+    };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_changed_bytes_to_calls),
         cmocka_unit_test(test_changed_bytes_to_the_subscription),
@@ -689,5 +731,6 @@ int main(void)
         cmocka_unit_test(test_an_answer_that_waits_for_us_is_in_time),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(ends, NULL, NULL) +
+           cmocka_run_group_tests(tests, setup, teardown);
 }
