@@ -12,6 +12,8 @@
 
 #include "base/cleanup.h"
 
+#define FULL_MS 5
+
 bool dial_wait(int fd, short events, struct mono deadline)
 {
     struct pollfd p = {.fd = fd, .events = events};
@@ -30,13 +32,25 @@ bool dial_wait(int fd, short events, struct mono deadline)
     }
 }
 
+/* As connect(2). A unix socket has EAGAIN while the queue of those who connect is full, and no
+ * event that tells when it is not. */
+static int connect_queued(int fd, const struct sockaddr *to, socklen_t len, struct mono deadline)
+{
+    int result;
+
+    while ((result = connect(fd, to, len)) < 0 && errno == EAGAIN && to->sa_family == AF_UNIX &&
+           mono_before(mono_now(), deadline))
+        (void)poll(NULL, 0, FULL_MS);
+    return result;
+}
+
 /* 0, or an errno. */
 static int connect_until(int fd, const struct sockaddr *to, socklen_t len, struct mono deadline)
 {
     socklen_t size = sizeof(int);
     int errnum;
 
-    if (connect(fd, to, len) == 0)
+    if (connect_queued(fd, to, len, deadline) == 0)
         return 0;
     if (errno != EINPROGRESS && errno != EINTR)
         return errno;

@@ -644,6 +644,50 @@ static void test_an_answer_that_waits_for_us_is_in_time(void **unused)
     loop_free(c.loop);
 }
 
+/* ---- a server that is slow to accept */
+
+static void *accept_late(void *arg)
+{
+    (void)poll(NULL, 0, 100);
+    for (;;) {
+        int fd = accept(*(int *)arg, NULL, NULL);
+
+        if (fd < 0)
+            return NULL;
+        (void)close(fd);
+    }
+}
+
+/* A full queue is no reason to give up before the deadline; connect(2) does not wait for it. */
+static void test_a_full_queue_of_a_socket_is_waited_for(void **unused)
+{
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), queued[3];
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct url url = server.url;
+    struct err err = ERR_INIT;
+    pthread_t thread;
+    struct wire *w;
+
+    (void)unused;
+    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/late", server.dir);
+    (void)snprintf(url.host, sizeof(url.host), "%s", at.sun_path);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(listener, 0), 0);
+    for (size_t i = 0; i < 3; i++) {
+        queued[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)connect(queued[i], (struct sockaddr *)&at, sizeof(at));
+    }
+    assert_int_equal(pthread_create(&thread, NULL, accept_late, &listener), 0);
+    w = wire_open(&url, mono_add_ms(mono_now(), LONG_MS), &err);
+    (void)shutdown(listener, SHUT_RD);
+    (void)pthread_join(thread, NULL);
+    for (size_t i = 0; i < 3; i++)
+        (void)close(queued[i]);
+    (void)close(listener);
+    assert_non_null(w);
+    wire_close(w);
+}
+
 /* ---- the end of the process */
 
 static void *open_tls(void *arg)
@@ -729,6 +773,7 @@ int main(void)
         cmocka_unit_test(test_a_flood_leaves_the_loop_its_turns),
         cmocka_unit_test(test_a_flood_is_handed_out_message_by_message),
         cmocka_unit_test(test_an_answer_that_waits_for_us_is_in_time),
+        cmocka_unit_test(test_a_full_queue_of_a_socket_is_waited_for),
     };
 
     return cmocka_run_group_tests(ends, NULL, NULL) +
