@@ -33,6 +33,7 @@ struct link {
     int64_t renew_ms; /* 0: never */
     struct mono up_since;
     unsigned failures;
+    bool is_refused; /* the password was: send it again when it is asked for next */
     bool is_up;
 };
 
@@ -93,6 +94,7 @@ static void on_probe(void *arg, struct probe_result *result)
     }
     /* link_ask_password may have asked for another try while this one was under way. */
     loop_timer_stop(l->retry);
+    l->is_refused = false;
     set_login(l, &result->url);
     l->async = async_new(l->loop, TAKE_PTR(result->wire), l->timeout_ms, &events);
     l->is_up = true;
@@ -119,8 +121,11 @@ static void tell_password(struct link *l, const char *text)
 
 static void on_login(void *arg, const struct reply *reply)
 {
-    if (reply_kind(reply) == REPLY_ERROR)
-        tell_password(arg, reply_str(reply));
+    struct link *l = arg;
+
+    l->is_refused = reply_kind(reply) == REPLY_ERROR;
+    if (l->is_refused)
+        tell_password(l, reply_str(reply));
 }
 
 static void log_in_again(struct link *l)
@@ -143,7 +148,7 @@ static void on_password(void *arg, struct probe_result *result)
         tell_password(l, result->text);
         return;
     }
-    if (strcmp(result->url.password, l->url.password) == 0 &&
+    if (!l->is_refused && strcmp(result->url.password, l->url.password) == 0 &&
         strcmp(result->url.user, l->url.user) == 0)
         return;
     set_login(l, &result->url);

@@ -222,6 +222,6 @@ int probe_start(struct probe *p, enum probe_what what, const struct url *url, co
     if (thread_start(thread, job, STACK_BYTES, NULL) == 0)
         return 0;
     p->job = NULL;
-    free(job);
+    job_free(job);
     return -1;
 }

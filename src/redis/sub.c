@@ -13,6 +13,7 @@
 #define RETRY_MS 500
 #define HEARTBEAT_MS 15000
 #define DENIED_MS 60000
+#define REFUSED_MS 10000 /* a wrong password: quick retries do not cure it */
 
 struct sub {
     struct loop *loop;
@@ -25,6 +26,7 @@ struct sub {
     char wake[96];     /* channel */
     char pattern[128]; /* keyspace events of later:{NS}:due:* */
     char **watched;    /* NULL-ended, or NULL: none */
+    bool is_stale;     /* the connection that is open is not as it should be: make another */
     bool was_told; /* `subscribed` was called for this connection; heartbeats do not repeat it */
 };
 
@@ -32,7 +34,8 @@ struct sub {
 static void connect_now(struct sub *s)
 {
     probe_cancel(s->probe);
-    if (probe_start(s->probe, PROBE_CONNECT, &s->url, "", s->timeout_ms) < 0)
+    s->is_stale = probe_start(s->probe, PROBE_CONNECT, &s->url, "", s->timeout_ms) < 0;
+    if (s->is_stale)
         loop_timer_set(s->timer, RETRY_MS);
     else
         loop_timer_stop(s->timer);
@@ -49,7 +52,8 @@ static void on_subscribed(void *arg, const struct reply *reply)
         s->events.denied(s->events.arg, reply_str(reply));
         return;
     }
-    loop_timer_set(s->timer, HEARTBEAT_MS);
+    if (!s->is_stale)
+        loop_timer_set(s->timer, HEARTBEAT_MS);
     if (!s->was_told)
         s->events.subscribed(s->events.arg);
     s->was_told = true;
@@ -90,7 +94,7 @@ static void on_timer(void *arg)
 {
     struct sub *s = arg;
 
-    if (s->async == NULL)
+    if (s->async == NULL || s->is_stale)
         connect_now(s);
     else
         (void)async_subscribe(s->async, "SUBSCRIBE", s->wake, on_subscribed, s);
@@ -128,7 +132,10 @@ static void on_probe(void *arg, struct probe_result *result)
     struct async_events events = {on_closed, on_push, s};
 
     if (result->wire == NULL) {
-        loop_timer_set(s->timer, RETRY_MS);
+        s->is_stale = true;
+        loop_timer_set(s->timer, result->class == ERROR_CLASS_DENIED ? REFUSED_MS : RETRY_MS);
+        if (result->class == ERROR_CLASS_DENIED)
+            s->events.denied(s->events.arg, result->text);
         return;
     }
     s->was_told = false;
@@ -195,8 +202,7 @@ void sub_set_login(struct sub *s, const struct url *url)
 {
     memcpy(s->url.user, url->user, sizeof(s->url.user));
     memcpy(s->url.password, url->password, sizeof(s->url.password));
-    if (s->async != NULL)
-        connect_now(s);
+    connect_now(s);
 }
 
 void sub_stop(struct sub *s)

@@ -19,7 +19,7 @@ struct sub_events {
     void (*wake)(void *arg, const char *text, size_t n);
     /* A member was added to a watched key, or got another score. */
     void (*changed)(void *arg, const char *key);
-    /* A right is missing: only the looks find what is due. */
+    /* A right is missing, or the login is refused: only the looks find what is due. */
     void (*denied)(void *arg, const char *text);
     void *arg;
 };
