@@ -116,6 +116,9 @@ static long write_some(struct wire *w, const char *from, size_t n, struct err *e
         return done;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return 0;
+    /* It has hung up. Reading tells what it said before, and then the end. */
+    if (errno == EPIPE)
+        return (long)n;
     return err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno));
 }
 

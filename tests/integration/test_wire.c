@@ -39,7 +39,7 @@ enum service {
     SERVE_AT_ONCE, /* the bytes, before anything was asked */
     SERVE_SUB,     /* +OK to what is asked first, the bytes to what is asked next */
     SERVE_FLOOD,   /* the bytes again and again */
-    SERVE_SILENT,  /* nothing but +OK to what is asked first */
+    SERVE_BRIEFLY, /* the bytes before anything was asked, and hang up */
 };
 
 struct order {
@@ -97,7 +97,7 @@ static char serve(const struct order *o)
     int fd = accept(server.listener, NULL, NULL);
     char asked[4096], result = 'k';
 
-    if (o->how == SERVE_SUB || o->how == SERVE_SILENT) {
+    if (o->how == SERVE_SUB) {
         if (!hears(fd) || recv(fd, asked, sizeof(asked), 0) <= 0 || !say(fd, "+OK\r\n", 5, 5))
             result = 'h';
     }
@@ -105,15 +105,16 @@ static char serve(const struct order *o)
         result = 'h';
     if (o->how == SERVE_FLOOD)
         flood(fd, o);
-    else if (o->how != SERVE_SILENT)
+    else
         (void)say(fd, o->bytes, o->n, o->piece);
-    if (o->how != SERVE_SILENT)
-        (void)shutdown(fd, SHUT_WR);
+    (void)shutdown(fd, SHUT_WR);
     /* Until the client closes. */
-    do {
+    while (o->how != SERVE_BRIEFLY && result == 'k') {
         if (!hears(fd))
             result = 'h';
-    } while (result == 'k' && recv(fd, asked, sizeof(asked), 0) > 0);
+        else if (recv(fd, asked, sizeof(asked), 0) <= 0)
+            break;
+    }
     (void)close(fd);
     return result;
 }
@@ -644,6 +645,38 @@ static void test_an_answer_that_waits_for_us_is_in_time(void **unused)
     loop_free(c.loop);
 }
 
+/* ---- a server that has no place for us */
+
+/* It says so and hangs up, maybe before we have asked: what it said counts, not the broken pipe. */
+static void test_the_last_words_are_heard(void **unused)
+{
+    static const char *const ping[] = {"PING"};
+    struct order o = {.how = SERVE_BRIEFLY, .piece = STREAM_MAX};
+    struct calls calls = {.loop = loop_new()};
+    struct err err = ERR_INIT;
+    struct client *c;
+
+    (void)unused;
+    append(&o, "-ERR max number of clients reached\r\n");
+    order(&o);
+    c = client_open(&server.url, LONG_MS, &err);
+    assert_non_null(c);
+    await_served();
+    assert_null(client_call(c, 1, ping, NULL, &err));
+    assert_non_null(strstr(err.text, "raise maxclients"));
+    client_close(c);
+
+    order(&o);
+    calls.async = connect_async(&calls, LONG_MS, NULL);
+    await_served();
+    assert_int_equal(async_call(calls.async, 1, ping, NULL, on_answer, &calls), 0);
+    loop_run(calls.loop);
+    assert_int_equal(calls.ended, 1);
+    assert_string_equal(buf_str(&calls.shown), "!ERR max number of clients reached\n");
+    buf_done(&calls.shown);
+    loop_free(calls.loop);
+}
+
 /* ---- a server that is slow to accept */
 
 static void *accept_late(void *arg)
@@ -773,6 +806,7 @@ int main(void)
         cmocka_unit_test(test_a_flood_leaves_the_loop_its_turns),
         cmocka_unit_test(test_a_flood_is_handed_out_message_by_message),
         cmocka_unit_test(test_an_answer_that_waits_for_us_is_in_time),
+        cmocka_unit_test(test_the_last_words_are_heard),
         cmocka_unit_test(test_a_full_queue_of_a_socket_is_waited_for),
     };
 
