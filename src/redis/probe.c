@@ -201,6 +201,9 @@ void probe_free(struct probe *p)
     if (p == NULL)
         return;
     probe_cancel(p);
+    /* The thread of a result that has come may not have returned from its post. */
+    (void)pthread_mutex_lock(&owner_lock);
+    (void)pthread_mutex_unlock(&owner_lock);
     mailbox_free(p->box);
     free(p);
 }
