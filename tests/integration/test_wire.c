@@ -749,6 +749,7 @@ static void test_a_process_ends_while_a_thread_connects(void **unused)
 
         if (pid == 0) {
             (void)pthread_create(&thread, NULL, open_tls, &url);
+            (void)pthread_detach(thread);
             (void)poll(NULL, 0, 5 + i);
             exit(0);
         }
