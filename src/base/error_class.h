@@ -13,6 +13,7 @@ enum error_class {
     ERROR_CLASS_MOVED, /* READONLY, MASTERDOWN, UNBLOCKED, MOVED …: not a master; connect anew */
     ERROR_CLASS_LIBRARY, /* the library is missing or lacks a function: load it */
     ERROR_CLASS_DENIED,  /* no right, wrong password: only an operator can cure it */
+    ERROR_CLASS_UNFIT,   /* the server lacks what laterd needs: only another server cures it */
     ERROR_CLASS_TYPE,    /* one of our keys holds a foreign type */
     ERROR_CLASS_CALL,    /* the library refused the call (ELATER_…), or gave an unknown answer */
 };

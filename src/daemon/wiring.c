@@ -384,12 +384,12 @@ static bool is_strict(const struct daemon *d)
     return d->conf->strict != 0 && !d->has_been_up;
 }
 
-/* `strict`, before the first job: end, with the cause. Stream processes may run already. */
+/* Before the first job: end, with the cause. Stream processes may run already. */
 static void refuse(struct daemon *d, const char *what, const char *text)
 {
     if (d->refusal.code != ERR_NONE)
         return;
-    (void)err_set(&d->refusal, ERR_CONFIG, "strict: %s: %.200s", what, text);
+    (void)err_set(&d->refusal, ERR_CONFIG, "%s: %.200s", what, text);
     runner_end(d->runner);
 }
 
@@ -430,9 +430,12 @@ static void on_up(void *arg, const struct probe_result *server)
     for (size_t i = 0; is_strict(d) && i < server->preflight.n; i++) {
         const struct preflight_finding *f = &server->preflight.at[i];
 
-        /* These two may pass by themselves; they are no settings. */
-        if (strcmp(f->check, "disk") != 0 && strcmp(f->check, "memory") != 0) {
-            refuse(d, f->check, f->text);
+        /* Two may pass by themselves, and rights that nobody can tell may all be there. */
+        if (strcmp(f->check, "disk") != 0 && strcmp(f->check, "memory") != 0 &&
+            strcmp(f->check, "acl") != 0) {
+            CLEANUP_FREE char *what = mem_printf("strict: %s", f->check);
+
+            refuse(d, what, f->text);
             return;
         }
     }
@@ -447,6 +450,11 @@ static void on_down(void *arg, enum error_class class, const char *text)
     struct daemon *d = arg;
 
     if (is_strict(d) && class == ERROR_CLASS_DENIED) {
+        refuse(d, "strict: redis", text);
+        return;
+    }
+    /* Later on, another server may have come to this address for a moment. */
+    if (class == ERROR_CLASS_UNFIT && !d->has_been_up) {
         refuse(d, "redis", text);
         return;
     }

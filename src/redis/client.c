@@ -282,3 +282,8 @@ const char *client_peer(const struct client *c)
 {
     return wire_peer(c->wire);
 }
+
+const char *client_tls(const struct client *c)
+{
+    return wire_tls(c->wire);
+}

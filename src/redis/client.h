@@ -63,5 +63,7 @@ void client_get_login(const struct client *c, struct url *ret);
 
 /* The numeric address it is connected to, for a second connection ("" for a socket). */
 const char *client_peer(const struct client *c);
+/* The protocol of TLS that is spoken, or NULL: it is plain. */
+const char *client_tls(const struct client *c);
 
 #endif

@@ -15,8 +15,7 @@
 /* Set to 1 in the text of a library that is loaded to stay (scripts/join-lua). */
 static const char not_pinned[] = "\nlocal pinned = 0\n";
 
-/* Read which library is on the server; number 0: none. */
-static int query(struct client *c, const char *ns, struct lib_state *ret, struct err *err)
+int lib_look(struct client *c, const char *ns, struct lib_state *ret, struct err *err)
 {
     CLEANUP_FREE char *root = mem_printf("later:{%s}", ns);
     const char *ask[] = {"FCALL_RO", "later_version", "1", root};
@@ -27,7 +26,7 @@ static int query(struct client *c, const char *ns, struct lib_state *ret, struct
     if (r == NULL && error_reply_class(e.text) == ERROR_CLASS_LIBRARY)
         return 0;
     if (r == NULL && strstr(e.text, "unknown command") != NULL)
-        return err_set(err, ERR_CONFIG,
+        return err_set(err, ERR_UNFIT,
                        "this server has no functions (FCALL_RO is unknown to it): laterd needs "
                        "Redis 7.0 or later, or Valkey; Redis 6, Dragonfly and Garnet have none");
     if (r == NULL)
@@ -82,6 +81,11 @@ static int load(struct client *c, bool replace, enum lib_mode mode, struct err *
         return 1;
     if (strstr(e.text, "Library 'laterd' already exists") != NULL)
         return 0;
+    if (strcasestr(e.text, "engine") != NULL)
+        return err_set(err, ERR_UNFIT,
+                       "this server has functions but nothing that runs them (%.80s): in Valkey "
+                       "9.1 and later Lua is a module of its own, load it there",
+                       e.text);
     return err_set(err, e.code, "%s", e.text);
 }
 
@@ -107,7 +111,7 @@ int lib_ensure(struct client *c, const char *ns, enum lib_mode mode, struct lib_
     for (int i = 0; i < RACES_MAX; i++) {
         int done;
 
-        if (query(c, ns, ret, err) < 0)
+        if (lib_look(c, ns, ret, err) < 0)
             return err_wrap(err, "looking for the function library");
         ret->loaded = loaded;
         if (loaded || !wanted(ret, mode))

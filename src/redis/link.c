@@ -53,7 +53,7 @@ static void schedule(struct link *l, enum error_class class)
         cap *= 2;
     if (cap > BACKOFF_CAP_MS)
         cap = BACKOFF_CAP_MS;
-    if (class == ERROR_CLASS_DENIED)
+    if (class == ERROR_CLASS_DENIED || class == ERROR_CLASS_UNFIT)
         cap = BACKOFF_DENIED_MS;
     l->failures++;
     loop_timer_set(l->retry, (int64_t)random_below((uint32_t)cap) + 1);

@@ -102,7 +102,7 @@ void preflight_read(struct preflight *p, const char *info)
 
 void preflight_unknown(struct preflight *p)
 {
-    find(p, "rights",
+    find(p, "info",
          "this user may not ask INFO, or the server has none: whether it may lose jobs (eviction, "
          "persistence, a replica) is not known");
 }
@@ -112,6 +112,7 @@ int preflight_rights(struct preflight *p, struct client *c, const char *ns, stru
     struct err why = ERR_INIT;
     struct reply *r = client_fcall(c, ns, "later_v1_rights", 0, NULL, NULL, &why);
     CLEANUP_BUF struct buf missing = BUF_INIT, renamed = BUF_INIT;
+    bool is_unknown = reply_is(reply_at(r, 0), "acl_check_cmd(unknown)");
 
     if (r == NULL) {
         /* An older library that is pinned there does not have the function. */
@@ -119,7 +120,11 @@ int preflight_rights(struct preflight *p, struct client *c, const char *ns, stru
             return 0;
         return err_set(err, why.code, "%s", why.text);
     }
-    for (size_t i = 0; i < reply_count(r); i++) {
+    if (is_unknown)
+        find(p, "acl",
+             "this server cannot tell which rights a user has (no redis.acl_check_cmd): a right "
+             "that is missing shows when a job needs it");
+    for (size_t i = 0; i < reply_count(r) && !is_unknown; i++) {
         const char *command = reply_str(reply_at(r, i)), *mark = strchr(command, '(');
 
         if (mark != NULL)

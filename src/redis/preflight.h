@@ -11,12 +11,12 @@
 #include "base/err.h"
 #include "redis/client.h"
 
-#define PREFLIGHT_MAX 8
+#define PREFLIGHT_MAX 10
 
 struct preflight_finding {
-    const char
-        *check;     /* eviction persistence disk memory replica cluster rights commands; constant */
-    char text[200]; /* what it means, and the cure */
+    const char *check; /* eviction persistence disk memory replica cluster, info rights commands
+                          acl; constant */
+    char text[200];    /* what it means, and the cure */
 };
 
 struct preflight {

@@ -74,6 +74,8 @@ static enum error_class class_from(const struct err *err)
 {
     enum error_class class = error_reply_class(err->text);
 
+    if (err->code == ERR_UNFIT)
+        return ERROR_CLASS_UNFIT;
     if (class != ERROR_CLASS_CALL)
         return class;
     if (err->code == ERR_CONFIG || err->code == ERR_DENIED)

@@ -381,3 +381,8 @@ bool tls_wants_write(const struct tls *t)
 {
     return t->wants_write;
 }
+
+const char *tls_protocol(const struct tls *t)
+{
+    return SSL_get_version(t->ssl);
+}

@@ -30,5 +30,7 @@ long tls_write(struct tls *t, const void *from, size_t n, struct err *err);
 bool tls_has_more(const struct tls *t);
 /* The last call that could not go on waits for the socket to take bytes, not to have some. */
 bool tls_wants_write(const struct tls *t);
+/* The protocol that is spoken: "TLSv1.3". */
+const char *tls_protocol(const struct tls *t);
 
 #endif

@@ -248,3 +248,8 @@ const char *wire_peer(const struct wire *w)
 {
     return w->peer;
 }
+
+const char *wire_tls(const struct wire *w)
+{
+    return w->tls != NULL ? tls_protocol(w->tls) : NULL;
+}

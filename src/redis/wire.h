@@ -48,5 +48,7 @@ int wire_wait(const struct wire *w, struct mono deadline);
 
 /* The numeric address of the other side ("" for a socket in the file system). */
 const char *wire_peer(const struct wire *w);
+/* The protocol of TLS that is spoken, or NULL: it is plain. */
+const char *wire_tls(const struct wire *w);
 
 #endif

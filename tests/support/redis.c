@@ -50,11 +50,21 @@ static bool is_ready(void *arg)
     return ready;
 }
 
+/* LATER_SERVER: the path of another server, or valkey. */
+static const char *program(void)
+{
+    const char *server = getenv("LATER_SERVER");
+
+    if (server == NULL || server[0] == '\0')
+        return "redis-server";
+    return strcmp(server, "valkey") == 0 ? "valkey-server" : server;
+}
+
 static void launch(struct test_redis *r, bool waits)
 {
-    const char *argv[ARGS_MAX + 1] = {"redis-server", "--port", "0",   "--unixsocket",
-                                      r->sock,        "--save", "",    "--appendonly",
-                                      "no",           "--dir",  r->dir};
+    const char *argv[ARGS_MAX + 1] = {program(), "--port", "0",   "--unixsocket",
+                                      r->sock,   "--save", "",    "--appendonly",
+                                      "no",      "--dir",  r->dir};
     char log[96];
     size_t n = 11;
 

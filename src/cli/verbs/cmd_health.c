@@ -16,8 +16,6 @@
 #include "cli/show/out.h"
 #include "cli/show/replies.h"
 #include "job/job.h"
-#include "redis/error_reply.h"
-#include "redis/preflight.h"
 
 #define STATUS_DEGRADED 1
 #define SCHEDULE_LATE_MS 60000
@@ -247,20 +245,6 @@ static void judge(struct health *h, const struct cli *cli, const struct reply *r
     judge_names(h, reply_int(reply_at(r, HEALTH_NAMES)), reply_int(reply_at(r, HEALTH_NAMES_MAX)));
 }
 
-/* Call later_add without arguments. The server refuses writes before the library notices that there
- * is nothing to add: whatever refuses the producers' adds refuses this one. */
-static void find_refusal(struct health *h, struct cli *cli)
-{
-    struct cli_call nothing = {.n = 0};
-    struct err err = ERR_INIT;
-    struct reply *r = cli_fcall(cli, "later_add", &nothing, &err);
-    enum error_class class = r == NULL ? error_reply_class(err.text) : ERROR_CLASS_NONE;
-
-    reply_free(r);
-    if (class == ERROR_CLASS_FULL || class == ERROR_CLASS_MOVED)
-        health_add(h->causes, "cause", "adds-refused", "Redis refuses every add: %.250s", err.text);
-}
-
 /* Nobody adds its jobs: no worker has a library that knows schedules, or none can add. */
 static void judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
 {
@@ -302,21 +286,6 @@ static void judge_suspects(struct health *h, struct cli *cli)
                 out_span(waits_ms, span), id, id);
     }
     reply_free(r);
-}
-
-/* If this user may not ask, say nothing: the rights of the daemon's user are what matters. */
-static void judge_server(struct health *h, struct cli *cli)
-{
-    static const char *const info[] = {"INFO"};
-    struct err ignored = ERR_INIT;
-    struct preflight found = {.n = 0};
-    struct reply *r = client_call(cli->client, 1, info, NULL, &ignored);
-
-    if (r != NULL)
-        preflight_read(&found, reply_str(r));
-    reply_free(r);
-    for (size_t i = 0; i < found.n; i++)
-        health_add(h->warnings, "warning", found.at[i].check, "%s", found.at[i].text);
 }
 
 static void show_list(const json_t *list, const char *kind, const char *label, enum out_style style)
@@ -380,8 +349,7 @@ static int judge_namespace(struct cli *cli, const struct health_limits *limits, 
     health_workers_judge(&h, cli);
     (void)schedules_each(cli, judge_schedule, &h, &ignored); /* an older library has none */
     judge_suspects(&h, cli);
-    find_refusal(&h, cli);
-    judge_server(&h, cli);
+    health_server_judge(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;
     show(cli, &h, is_degraded ? "degraded" : "ok");
     return is_degraded ? STATUS_DEGRADED : 0;
@@ -515,11 +483,17 @@ static int run_probe(struct cli *cli, bool must_be_ready, struct err *err)
 static int run_health(struct cli *cli, struct err *err)
 {
     bool must_be_ready = cli_value(cli, "ready") != NULL;
+    bool is_probe = must_be_ready || cli_value(cli, "live") != NULL;
+    bool is_server = cli_value(cli, "server") != NULL;
     struct health_limits limits;
 
     if (health_limits_read(&limits, cli, err) < 0)
         return -1;
-    if (!must_be_ready && cli_value(cli, "live") == NULL)
+    if (is_server && (is_probe || health_limits_any(&limits)))
+        return err_set(err, ERR_USAGE, "--server goes without the other options");
+    if (is_server)
+        return health_server(cli, err);
+    if (!is_probe)
         return judge_namespace(cli, &limits, err);
     if (health_limits_any(&limits))
         return err_set(err, ERR_USAGE,
@@ -536,6 +510,7 @@ static const struct cli_option health_options[] = {
     {"parked", "D", "degraded if the first parked job of a queue waits longer at its gates"},
     {"paused", "D", "degraded if a queue or a schedule has been paused for longer"},
     {"dead", "N", "degraded if a queue has more than N dead jobs"},
+    {"server", NULL, "only: what the server can do, and what it costs where it cannot"},
     {NULL, NULL, NULL},
 };
 
@@ -559,7 +534,11 @@ const struct cli_verb cmd_health = {
     "--live and --ready are for a container's probes and ask the daemons of this host,\n"
     "namespace and user (root's, too; root asks all): exit 0 if there is one and all of\n"
     "them are live or ready, else 1. The answers take at most 2 seconds; --ready also asks\n"
-    "Redis, whose answer may take 3 more.",
+    "Redis, whose answer may take 3 more.\n"
+    "\n"
+    "--server shows a table of what the server allows the user that asks, so ask as the\n"
+    "daemon's user. Jobs run without everything that has a cost there. Exit 0; 78: the\n"
+    "server has no functions, and no laterd can use it.",
     0,
     0,
     false,

@@ -81,7 +81,7 @@ end
 -- May the large payload of a job be handed on, by this command? Where it is missing, a claim of the
 -- next job will say so.
 local function can_pass(command, source, target)
-  if not redis.acl_check_cmd(command, source, target) then
+  if not L.may(command, source, target) then
     L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(source))
   elseif not L.draft.moved[source] and db('EXISTS', source) == 0 then
     return false

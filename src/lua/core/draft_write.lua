@@ -190,7 +190,7 @@ local function need_rights(removals, finals)
   local asked = {}
   local function ask(command, key, first)
     local args = {command, key, command ~= 'DEL' and (first or 'm') or nil}
-    if not asked[command] and not redis.acl_check_cmd(unpack(args)) then
+    if not asked[command] and not L.may(unpack(args)) then
       L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
     end
     asked[command] = true

@@ -41,7 +41,7 @@ end
 function L.need_removal(key, hash)
   for _, right in ipairs({{'ZREM', key}, {'HDEL', hash}}) do
     local command, name = right[1], right[2]
-    if name ~= '' and not redis.acl_check_cmd(command, name, 'm') then
+    if name ~= '' and not L.may(command, name, 'm') then
       L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(name))
     end
   end

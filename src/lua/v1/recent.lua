@@ -38,7 +38,7 @@ end
 -- What keeps the list short comes before what makes it longer: a caller may lack a right. One
 -- without this right fills no log of refusals.
 local function write(R, key, who, ids, now_ms)
-  if not redis.acl_check_cmd('LPUSH', key, ids[1]) then
+  if not L.may('LPUSH', key, ids[1]) then
     return
   end
   for _, id in ipairs(ids) do

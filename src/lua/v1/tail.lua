@@ -80,7 +80,7 @@ function L.publish(R, events)
   if #events == 0 and tail.left == 0 then
     return
   end
-  if redis.acl_check_cmd('PUBLISH', channel, '') then
+  if L.may('PUBLISH', channel, '') then
     table.insert(events, 1, '1 ' .. L.int(now_ms) .. ' ' .. L.int(tail.left_out))
     redis.pcall('PUBLISH', channel, table.concat(events, '\n'))
     tail.left_out = 0

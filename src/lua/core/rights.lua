@@ -1,0 +1,25 @@
+-- Rights of the caller, asked before anything is written.
+--
+-- Not every server that has functions can say (redis.acl_check_cmd came with Redis 7.0, and others
+-- leave it out). One that cannot, or that fails at it, is taken to allow everything: the command
+-- itself tells then.
+
+function L.can_tell_rights()
+  return redis.acl_check_cmd ~= nil
+end
+
+-- May the caller run this command? Fails for a command that the server does not know: it has lost
+-- its name (rename-command), and would fail in the middle of the writes.
+function L.may(...)
+  if not redis.acl_check_cmd then
+    return true
+  end
+  local is_told, may = pcall(redis.acl_check_cmd, ...)
+  if is_told then
+    return may
+  end
+  if string.find(type(may) == 'table' and may.err or tostring(may), 'Invalid command', 1, true) then
+    error(may, 0)
+  end
+  return true
+end
