@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from suite import chart, contest, fanout, gated, growth, idle, laterd, modes, peers, procs, schedules, table
+from suite import chart, contest, fanout, gated, growth, idle, laterd, modes, peers, procs, redis, schedules, table
 
 PLANS = {**modes.WITH_RIVALS, "gated": gated.plan, "fanout": fanout.plan, "schedules": schedules.plan}
 MODES = (*PLANS, "growth", "idle")
@@ -73,7 +73,7 @@ def run(args):
     size = modes.Size(args.scale, 1 if args.quick else 10)
     report = {
         "version": procs.output([laterd.LATERD, "--version"]).splitlines()[0],
-        "redis": procs.output(["redis-server", "--version"]).split("v=")[1].split()[0],
+        "redis": procs.output([redis.PROGRAM, "--version"]).split("v=")[1].split()[0],
         "processors": os.cpu_count(),
         "date": time.strftime("%Y-%m-%d"),
         "rounds": rounds,

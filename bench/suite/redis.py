@@ -58,6 +58,12 @@ class Client:
         self.socket.close()
 
 
+# LATER_SERVER: the path of another server, or valkey.
+PROGRAM = os.environ.get("LATER_SERVER") or "redis-server"
+if PROGRAM == "valkey":
+    PROGRAM = "valkey-server"
+
+
 class Server:
     """Without persistence unless more settings ask for it. A `with` block."""
 
@@ -67,7 +73,7 @@ class Server:
         self.url = f"redis://127.0.0.1:{self.port}"
         self.log = os.path.join(self.dir, "log")
         self.process = procs.start(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+            [PROGRAM, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
              "--dir", self.dir, *settings], self.log)
         try:
             procs.await_true("redis-server listens", lambda: procs.listens(self.port), 20, 0.01,

@@ -424,9 +424,11 @@ static void test_adopt(void **state)
     (void)redis("ZADD schedule 1900000000.5 one 1900000001.0004883 two 12 old");
     assert_string_equal(fcall("later_v1_adopt mail schedule '' s 0 '' '' 2"),
                         "[2 0 1900000000.5 one  ]");
-    assert_string_equal(fcall("later_v1_adopt mail schedule '' s 0 1900000000.5 one 2"),
-                        "[1 0 1900000001.0004883 two  ]");
-    assert_string_equal(fcall("later_v1_adopt mail schedule '' s 0 1900000001.0004883 two 2"),
+    assert_starts(fcall("later_v1_adopt mail schedule '' s 0 1900000000.5 one 2"), "[1 0 1");
+    assert_string_equal(at(3, -1), "two");
+    /* Redis 8 writes 1.9000000010004883e+9. */
+    assert_true(strtod(at(2, -1), NULL) == 1900000001.0004883);
+    assert_string_equal(fcall("later_v1_adopt mail schedule '' s 0 %s two 2", at(2, -1)),
                         "[0 0    ]");
     assert_string_equal(redis("ZCARD schedule"), "3");
     (void)redis("ZRANGE R:q:mail:5 0 -1 WITHSCORES");
