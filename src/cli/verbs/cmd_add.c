@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "cli/add_call.h"
+#include "cli/confirm.h"
 #include "cli/args/payload.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/recents.h"
@@ -41,6 +42,9 @@ static const struct cli_option options[] = {
     {"then", "QUEUE,...", "when it is done, go on there: its result is the next job's payload"},
     {"on-dead", "QUEUE", "when it dies, add a job there, with its payload and the reason"},
     {"batch", "NAME", "it belongs to this batch (see later help batch)"},
+    {"replicas", "N", "wait until so many replicas have the job; else exit 75, with its id"},
+    {"confirm", "D", "with --replicas: wait at most this long (default: 1s)"},
+    {"fsync", NULL, "with --replicas: until it is on their disks, and on the master's"},
     {"wait", NULL, "wait until the job has ended; print its output, exit with its status"},
     {"wait-timeout", "D", "with --wait: wait at most this long"},
     {NULL, NULL, NULL},
@@ -150,8 +154,8 @@ static int put_front(struct cli_call *call, const struct cli *cli, char **ret_th
 
 static int run_from(struct cli *cli, const char *path, struct err *err)
 {
-    static const char *const of_one[] = {"token",      "unique", "unique-mode",
-                                         "unique-for", "wait",   NULL};
+    static const char *const of_one[] = {"token", "unique",   "unique-mode", "unique-for",
+                                         "wait",  "replicas", NULL};
     CLEANUP_FREE char *thens = NULL;
     struct cli_call front = {.n = 0};
 
@@ -206,10 +210,11 @@ static int run(struct cli *cli, struct err *err)
 {
     bool is_own_token = cli_value(cli, "token") == NULL, waits = cli_value(cli, "wait") != NULL;
     int64_t timeout_ms = AWAIT_FOREVER;
+    struct confirm confirm;
     struct reply *r;
     int status = 0;
 
-    if (await_timeout(cli, &timeout_ms, err) < 0)
+    if (await_timeout(cli, &timeout_ms, err) < 0 || confirm_parse(cli, &confirm, err) < 0)
         return -1;
     if (cli_value(cli, "from") != NULL)
         return run_from(cli, cli_value(cli, "from"), err);
@@ -218,6 +223,11 @@ static int run(struct cli *cli, struct err *err)
         return -1;
     if (!waits)
         show(cli, r, is_own_token);
+    if (confirm.replicas > 0 && confirm_wait(cli, &confirm, reply_str(reply_at(r, 0)), err) < 0) {
+        note(cli, r);
+        reply_free(r);
+        return -1;
+    }
     if (!warn_dropped(cli, r))
         queue_name_warn(cli, cli->argv[0], "the job waits");
     if (waits)
@@ -252,6 +262,13 @@ const struct cli_verb cmd_add = {
     "\n"
     "If the answer is lost with the connection, the add is repeated once on a new one;\n"
     "a token sees to it that the job is there once all the same.\n"
+    "\n"
+    "Replication is asynchronous: a failover loses what had not reached the replica. With\n"
+    "--replicas N the add waits until N replicas have the job (WAIT of Redis), and with\n"
+    "--fsync until it is on the disk there and at the master (WAITAOF, Redis 7.2). If it\n"
+    "takes longer than --confirm, the id is printed all the same, and the status is 75.\n"
+    "\n"
+    "  later add pay --replicas 1 --confirm 200ms 42\n"
     "\n"
     "  later add resize --from paths.txt --priority 9\n"
     "  find . -name '*.jpg' | later add resize --from -\n"
