@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,13 +71,30 @@ int cli_target(struct cli *cli, struct err *err)
     return 0;
 }
 
+#define FAILOVER_PAUSE_MS 100
+
+/* While sentinels fail over, the master that they name does not answer or is none yet. */
+static bool may_try_again(const struct cli *cli, const struct err *err, struct mono deadline)
+{
+    if (cli->target.url.sentinels[0] == '\0' || err->code != ERR_UNAVAILABLE ||
+        !mono_before(mono_add_ms(mono_now(), FAILOVER_PAUSE_MS), deadline))
+        return false;
+    (void)poll(NULL, 0, FAILOVER_PAUSE_MS);
+    return true;
+}
+
 int cli_connect(struct cli *cli, struct err *err)
 {
+    struct mono deadline;
+
     if (cli->client != NULL)
         return 0;
     if (cli_target(cli, err) < 0)
         return -1;
-    cli->client = client_open(&cli->target.url, cli->target.timeout_ms, err);
+    deadline = mono_add_ms(mono_now(), cli->target.timeout_ms);
+    do {
+        cli->client = client_open(&cli->target.url, cli->target.timeout_ms, err);
+    } while (cli->client == NULL && may_try_again(cli, err, deadline));
     return cli->client != NULL ? 0 : -1;
 }
 
@@ -180,10 +198,8 @@ struct client *cli_subscribe(struct cli *cli, const char *channel, struct err *e
 
     if (cli_connect(cli, err) < 0)
         return NULL;
-    url = cli->target.url;
     /* A host name may stand for several servers: subscribe at the one that gets our calls. */
-    if (!url.is_unix && client_peer(cli->client)[0] != '\0')
-        text_copy(url.host, sizeof(url.host), client_peer(cli->client));
+    client_get_url(cli->client, &url);
     ears = client_open(&url, cli->target.timeout_ms, err);
     explicit_bzero(&url, sizeof(url));
     if (ears == NULL)

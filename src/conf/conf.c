@@ -558,10 +558,21 @@ struct conf *conf_load_address(const char *path, char *const *env, struct err *w
                                struct err *err)
 {
     /* The first one has a default. */
-    static const char *const keys[] = {
-        "redis_timeout",        "redis",        "redis_password_file", "redis_password_command",
-        "redis_password_every", "redis_tls_ca", "redis_tls_cert",      "redis_tls_key",
-        "redis_tls_name",       "namespace",    "state_dir",           NULL};
+    static const char *const keys[] = {"redis_timeout",
+                                       "redis",
+                                       "redis_password_file",
+                                       "redis_password_command",
+                                       "redis_password_every",
+                                       "redis_tls_ca",
+                                       "redis_tls_cert",
+                                       "redis_tls_key",
+                                       "redis_tls_name",
+                                       "sentinel_user",
+                                       "sentinel_password_file",
+                                       "announce",
+                                       "namespace",
+                                       "state_dir",
+                                       NULL};
     struct conf *conf = conf_load(path, env, err);
     struct err ignored = ERR_INIT;
 

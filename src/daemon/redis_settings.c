@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "redis/sentinel.h"
 #include "run/handler/perms.h"
 #include "worker/password.h"
 
@@ -34,6 +35,8 @@ int redis_settings_password(const struct conf *conf, struct url *ret, struct err
     }
     password_use(conf->redis_password_file, conf->redis_password_command.at);
     ret->ask_password = password_ask;
+    if (sentinel_use(conf->sentinel_user, conf->sentinel_password_file, conf->announce.at, err) < 0)
+        return conf_blame(conf, NULL, "announce", err);
     if (is_command || password_ask(ret, err) >= 0)
         return 0;
     return conf_blame(conf, NULL, "redis_password_file", err);
@@ -58,6 +61,10 @@ int redis_settings_check_files(const struct conf *conf, struct err *err)
     if (strcmp(conf->redis, "embedded") != 0 && check_way(conf->redis_password_file, err) < 0) {
         (void)err_wrap(err, "redis_password_file");
         return conf_blame(conf, NULL, "redis_password_file", err);
+    }
+    if (check_way(conf->sentinel_password_file, err) < 0) {
+        (void)err_wrap(err, "sentinel_password_file");
+        return conf_blame(conf, NULL, "sentinel_password_file", err);
     }
     if (conf->redis_password_command.n > 0 &&
         check_way(conf->redis_password_command.at[0], err) < 0) {

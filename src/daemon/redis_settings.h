@@ -11,7 +11,8 @@
 
 int redis_settings_address(const struct conf *conf, struct url *ret, struct err *err);
 
-/* Each connect asks for the password; a file that cannot be read is told here already. */
+/* Each connect asks for the password, and with sentinels for theirs; a password file of Redis that
+ * cannot be read is told here already. */
 int redis_settings_password(const struct conf *conf, struct url *ret, struct err *err);
 
 /* When we run as root, anybody who can replace our configuration, password file or the program that

@@ -6,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "redis/error_reply.h"
 #include "redis/lib.h"
+#include "redis/sentinel.h"
 
 #define ARGS_MAX 1100
 
@@ -34,22 +36,27 @@ static int broke_by(struct client *c, const char *why, struct err *err)
     return broke(c, err);
 }
 
-static int log_in(struct client *c, struct err *err)
+static int authenticate(struct client *c, struct err *err)
 {
-    char db[16];
     const char *with_user[] = {"AUTH", c->url.user, c->url.password};
     const char *without[] = {"AUTH", c->url.password};
-    const char *choose[] = {"SELECT", db};
     struct reply *r;
 
     /* A user without a password (nopass) needs AUTH too: else it would be the default user. */
-    if (c->url.password[0] != '\0' || c->url.user[0] != '\0') {
-        r = c->url.user[0] != '\0' ? client_call(c, 3, with_user, NULL, err)
-                                   : client_call(c, 2, without, NULL, err);
-        if (r == NULL)
-            return -1;
-        reply_free(r);
-    }
+    if (c->url.password[0] == '\0' && c->url.user[0] == '\0')
+        return 0;
+    r = c->url.user[0] != '\0' ? client_call(c, 3, with_user, NULL, err)
+                               : client_call(c, 2, without, NULL, err);
+    reply_free(r);
+    return r != NULL ? 0 : -1;
+}
+
+static int choose_database(struct client *c, struct err *err)
+{
+    char db[16];
+    const char *choose[] = {"SELECT", db};
+    struct reply *r;
+
     if (c->url.db == 0)
         return 0;
     (void)snprintf(db, sizeof(db), "%d", c->url.db);
@@ -61,18 +68,42 @@ static int log_in(struct client *c, struct err *err)
     return r != NULL ? 0 : -1;
 }
 
+static int connect_once(struct client *c, int64_t timeout_ms, struct err *err)
+{
+    c->timeout_ms = timeout_ms;
+    c->wire = wire_open(&c->url, mono_add_ms(mono_now(), timeout_ms), err);
+    return c->wire != NULL ? authenticate(c, err) : broke(c, err);
+}
+
+/* What a sentinel names may be a server that just died, or one that is no master (yet). */
+static int connect_to_master(struct client *c, int64_t timeout_ms, struct err *err)
+{
+    char where[320];
+
+    if (sentinel_resolve(&c->url, err) < 0)
+        return -1;
+    if (connect_once(c, timeout_ms < SENTINEL_CONNECT_MS ? timeout_ms : SENTINEL_CONNECT_MS, err) <
+        0)
+        return err_wrap(err, "as the sentinels say");
+    if (sentinel_check_role(c, c->url.master, err) < 0)
+        return c->is_broken ? -1 : err_wrap(err, "%s", url_show(&c->url, where));
+    c->timeout_ms = timeout_ms;
+    return 0;
+}
+
 struct client *client_open(const struct url *url, int64_t timeout_ms, struct err *err)
 {
     struct client *c = mem_new(sizeof(*c));
+    struct err local = ERR_INIT;
+    int result;
 
     c->url = *url;
-    c->timeout_ms = timeout_ms;
+    err = err != NULL ? err : &local;
     if (url->ask_password != NULL && url->ask_password(&c->url, err) < 0)
         goto fail;
-    c->wire = wire_open(url, mono_add_ms(mono_now(), timeout_ms), err);
-    if (c->wire == NULL)
-        (void)broke(c, err);
-    else if (log_in(c, err) == 0)
+    result = url->sentinels[0] != '\0' ? connect_to_master(c, timeout_ms, err)
+                                       : connect_once(c, timeout_ms, err);
+    if (result == 0 && choose_database(c, err) == 0)
         return c;
 fail:
     client_close(c);
@@ -272,10 +303,11 @@ struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *e
     return NULL;
 }
 
-void client_get_login(const struct client *c, struct url *ret)
+void client_get_url(const struct client *c, struct url *ret)
 {
-    memcpy(ret->user, c->url.user, sizeof(ret->user));
-    memcpy(ret->password, c->url.password, sizeof(ret->password));
+    *ret = c->url;
+    if (client_peer(c)[0] != '\0')
+        text_copy(ret->host, sizeof(ret->host), client_peer(c));
 }
 
 const char *client_peer(const struct client *c)

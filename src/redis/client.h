@@ -18,7 +18,8 @@
 
 struct client;
 
-/* Connect, log in, select the database. NULL with err on failure. */
+/* Ask the sentinels if there are any, connect, log in, select the database. NULL with err on
+ * failure. */
 struct client *client_open(const struct url *url, int64_t timeout_ms, struct err *err);
 void client_close(struct client *c); /* NULL is fine */
 /* Close the client, but hand out its connection, for the loop. NULL with err when an answer that
@@ -58,10 +59,11 @@ void client_set_timeout(struct client *c, int64_t timeout_ms);
 /* The next message on a subscribed connection; NULL with code TEMP when timeout_ms is over. */
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err);
 
-/* Write the user and the password with which it logged in. */
-void client_get_login(const struct client *c, struct url *ret);
+/* Where it is connected, for a second connection to the same server: the numeric address, the user
+ * and the password with which it logged in, no sentinels. */
+void client_get_url(const struct client *c, struct url *ret);
 
-/* The numeric address it is connected to, for a second connection ("" for a socket). */
+/* The numeric address it is connected to ("" for a socket). */
 const char *client_peer(const struct client *c);
 /* The protocol of TLS that is spoken, or NULL: it is plain. */
 const char *client_tls(const struct client *c);

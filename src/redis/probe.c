@@ -36,6 +36,17 @@ struct probe {
  */
 static pthread_mutex_t owner_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* A promoted replica keeps the number of the history that it continues; any other server has
+ * zeros. */
+static void read_history(struct probe_result *r, const char *info)
+{
+    char before[48];
+
+    preflight_value(info, "master_replid", r->replid, sizeof(r->replid));
+    preflight_value(info, "master_replid2", before, sizeof(before));
+    r->is_promoted = before[strspn(before, "0")] != '\0';
+}
+
 static int read_info(struct client *c, struct probe_result *r, struct err *err)
 {
     static const char *const info[] = {"INFO"};
@@ -50,6 +61,7 @@ static int read_info(struct client *c, struct probe_result *r, struct err *err)
         return -1;
     preflight_value(reply_str(reply), "redis_version", r->server, sizeof(r->server));
     preflight_read(&r->preflight, reply_str(reply));
+    read_history(r, reply_str(reply));
     reply_free(reply);
     return 0;
 }
@@ -111,9 +123,7 @@ static void try_server(struct probing *job)
 
     r->url = job->url;
     if (c != NULL && (job->what == PROBE_CONNECT || check_server(job, c, &err) == 0)) {
-        client_get_login(c, &r->url);
-        if (client_peer(c)[0] != '\0')
-            (void)snprintf(r->url.host, sizeof(r->url.host), "%s", client_peer(c));
+        client_get_url(c, &r->url);
         give_name(c);
         r->wire = client_take_wire(c, &err);
         c = NULL;

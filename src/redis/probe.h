@@ -18,7 +18,9 @@ struct probe_result {
     char text[256];         /* why not */
     struct url url;         /* with the numeric address that answered, and the password */
     struct lib_state lib;
-    char server[32]; /* redis_version */
+    char server[32];  /* redis_version */
+    char replid[48];  /* master_replid; "" where the server does not tell */
+    bool is_promoted; /* it was a replica once, and has taken over */
     struct preflight preflight;
     struct wire *wire; /* connected and logged in; who takes it writes NULL here */
 };

@@ -11,6 +11,7 @@
 #include "base/text.h"
 
 #define DEFAULT_PORT 6379
+#define SENTINEL_PORT 26379
 
 static int copy(char *to, size_t cap, const char *from, size_t n, struct err *err)
 {
@@ -96,29 +97,89 @@ static int parse_host(const char **at, struct url *ret, struct err *err)
         *at += n + 1;
         return 0;
     }
-    n = strcspn(*at, ":/?");
+    n = strcspn(*at, ":/?,");
     if (copy(ret->host, sizeof(ret->host), *at, n, err) < 0)
         return -1;
     *at += n;
     return 0;
 }
 
-static int parse_tcp(const char *at, struct url *ret, struct err *err)
+/* HOST[:PORT]; *at moves to what follows. */
+static int parse_place(const char **at, int default_port, struct url *ret, struct err *err)
 {
     char port[8];
     size_t n;
 
-    ret->port = DEFAULT_PORT;
-    if (parse_user(&at, at + strlen(at), ret, err) < 0 || parse_host(&at, ret, err) < 0)
+    ret->port = default_port;
+    if (parse_host(at, ret, err) < 0)
         return -1;
     text_copy(ret->name, sizeof(ret->name), ret->host);
-    if (*at == ':') {
-        n = strcspn(++at, "/");
-        if (copy(port, sizeof(port), at, n, err) < 0 ||
-            parse_number(port, 1, 65535, &ret->port, "port", err) < 0)
+    if (**at != ':')
+        return 0;
+    n = strcspn(++*at, "/,");
+    if (copy(port, sizeof(port), *at, n, err) < 0 ||
+        parse_number(port, 1, 65535, &ret->port, "port", err) < 0)
+        return -1;
+    *at += n;
+    return 0;
+}
+
+int url_next_host(const char **at, int default_port, struct url *ret, struct err *err)
+{
+    if (parse_place(at, default_port, ret, err) < 0)
+        return -1;
+    if (**at == ',')
+        (*at)++;
+    else if (**at != '\0')
+        return err_set(err, ERR_CONFIG, "what follows a host is not :PORT or a comma");
+    return 0;
+}
+
+static int check_sentinels(const char *list, struct err *err)
+{
+    struct url unused;
+
+    if (list[strlen(list) - 1] == ',')
+        return err_set(err, ERR_CONFIG, "a sentinel is missing behind the last comma");
+    while (*list != '\0')
+        if (url_next_host(&list, SENTINEL_PORT, &unused, err) < 0)
             return -1;
-        at += n;
-    }
+    return 0;
+}
+
+/* [USER@]HOST[:PORT],…/MASTER[/DB] */
+static int parse_sentinel(const char *at, struct url *ret, struct err *err)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    size_t n;
+
+    if (parse_user(&at, at + strlen(at), ret, err) < 0)
+        return -1;
+    n = strcspn(at, "/?");
+    if (copy(ret->sentinels, sizeof(ret->sentinels), at, n, err) < 0 ||
+        check_sentinels(ret->sentinels, err) < 0)
+        return -1;
+    at += n;
+    n = *at == '/' ? strspn(at + 1, letters) : 0;
+    if (n == 0 || n >= sizeof(ret->master))
+        return err_set(err, ERR_CONFIG,
+                       "behind the sentinels stands /MASTER, the name that they have for the "
+                       "master (letters, digits, . - _)");
+    memcpy(ret->master, at + 1, n);
+    at += n + 1;
+    if (*at == '/' && at[1] != '\0')
+        return parse_number(at + 1, 0, 1000000, &ret->db, "database", err);
+    return *at == '\0' || *at == '/'
+               ? 0
+               : err_set(err, ERR_CONFIG, "what follows the sentinels is not /MASTER/DB");
+}
+
+static int parse_tcp(const char *at, struct url *ret, struct err *err)
+{
+    if (parse_user(&at, at + strlen(at), ret, err) < 0 ||
+        parse_place(&at, DEFAULT_PORT, ret, err) < 0)
+        return -1;
     if (*at == '/' && at[1] != '\0')
         return parse_number(at + 1, 0, 1000000, &ret->db, "database", err);
     return *at == '\0' || *at == '/'
@@ -141,9 +202,15 @@ static int parse_any(const char *text, struct url *ret, struct err *err)
         ret->is_tls = true;
         return parse_tcp(text + 9, ret, err);
     }
+    if (strncmp(text, "sentinel://", 11) == 0)
+        return parse_sentinel(text + 11, ret, err);
+    if (strncmp(text, "sentinels://", 12) == 0) {
+        ret->is_tls = true;
+        return parse_sentinel(text + 12, ret, err);
+    }
     return err_set(err, ERR_CONFIG,
-                   "write redis://[USER@]HOST[:PORT][/DB], with TLS rediss://…, or "
-                   "unix:[USER@]/PATH[?db=N]");
+                   "write redis://[USER@]HOST[:PORT][/DB], with TLS rediss://…, "
+                   "unix:[USER@]/PATH[?db=N], or sentinel://HOST[:PORT],…/MASTER[/DB]");
 }
 
 /* A refused address may hold a secret: neither what precedes its last @ is shown nor what follows
@@ -188,8 +255,8 @@ int url_set_tls(struct url *url, const char *ca, const char *cert, const char *k
     if (!url->is_tls &&
         (t->ca[0] != '\0' || t->cert[0] != '\0' || t->key[0] != '\0' || t->name[0] != '\0'))
         return err_set(err, ERR_CONFIG,
-                       "settings of TLS are of no use with an address without it: write rediss://, "
-                       "or take them out");
+                       "settings of TLS are of no use with an address without it: write rediss:// "
+                       "(sentinels://), or take them out");
     if ((t->cert[0] == '\0') != (t->key[0] == '\0'))
         return err_set(err, ERR_CONFIG, "redis_tls_cert and redis_tls_key go together");
     return 0;
@@ -237,7 +304,9 @@ int url_read_credential(const char *path, struct url *url, struct err *err)
 
 const char *url_show(const struct url *url, char out[320])
 {
-    if (url->is_unix)
+    if (url->sentinels[0] != '\0')
+        (void)snprintf(out, 320, "redis '%s' by the sentinels %.220s", url->master, url->sentinels);
+    else if (url->is_unix)
         (void)snprintf(out, 320, "redis at unix:%s", url->host);
     else
         (void)snprintf(out, 320,

@@ -2,6 +2,8 @@
  * Where a Redis server is, as written in the configuration: redis://[USER@]HOST[:PORT][/DB],
  * the same with TLS as rediss://, or unix:[USER@]/PATH[?db=N]. unix://[USER@]/PATH[?db=N] is the
  * same: so redis-py and go-redis write it. Nothing is percent-decoded; a path has no question mark.
+ * Or who knows where it is: sentinel://[USER@]HOST[:PORT],…/MASTER[/DB], with TLS to the sentinels
+ * and to Redis sentinels://; the user is the one of Redis (redis/sentinel.h).
  *
  * A password must not be in a URL, which ps and logs show: USER:SECRET@… and ?password=… are
  * refused; the errors tell what to do instead and show no secret.
@@ -26,10 +28,14 @@ struct url;
  * there is no source, -1 with err. */
 typedef int url_password_f(struct url *url, struct err *err);
 
+#define URL_SENTINELS_MAX 512
+
 struct url {
     bool is_unix;
     bool is_tls;
     struct tls_settings tls;
+    char sentinels[URL_SENTINELS_MAX]; /* HOST[:PORT],… to ask at each connect; then host is "" */
+    char master[64];                   /* what they call it */
     char name[256]; /* the host as it was written; `host` may be replaced by its address */
     char host[256]; /* name or address, without brackets; or the socket's path */
     int port;
@@ -54,6 +60,10 @@ int url_read_password(const char *path, struct url *url, struct err *err);
 /* The same for a credential of the service manager, which may have group bits: they are the mask of
  * an access list, and that has nobody but the service in it. */
 int url_read_credential(const char *path, struct url *url, struct err *err);
+
+/* The next of a list HOST[:PORT],… into host (also as name) and port; *at moves behind it, and is
+ * at the end of the list after the last one. 0, or -1 with code CONFIG. */
+int url_next_host(const char **at, int default_port, struct url *ret, struct err *err);
 
 /* For messages: "redis at 127.0.0.1:6379" without secrets. */
 const char *url_show(const struct url *url, char out[320]);

@@ -107,6 +107,9 @@ struct queues *sched_queues(struct sched *s);
 /* Events. */
 /* The first one, or one after sched_link_down. */
 void sched_link_up(struct sched *s, struct mono now);
+/* Before sched_link_up: a replica has taken over from the server that we were linked to. What had
+ * not reached it is lost, so we register, with adoption, in place of reconciling. */
+void sched_failed_over(struct sched *s);
 void sched_link_down(struct sched *s, struct mono now);
 void sched_on_timer(struct sched *s, struct mono now);
 /* text: the name of a queue, "!cancel" or "!beat"; anything else is ignored. One that comes while a

@@ -136,7 +136,7 @@ static void become_ready(struct sched *s, struct mono now)
 
 void sched_enter(struct sched *s, struct mono now)
 {
-    if (s->epoch == 0) {
+    if (s->epoch == 0 || s->has_moved) {
         send_register(s, now);
     } else {
         sched_move(s, BEATING);
@@ -151,6 +151,11 @@ void sched_link_up(struct sched *s, struct mono now)
     sched_no_calls_out(s);
     sched_enter(s, now);
     sched_go_on(s, now);
+}
+
+void sched_failed_over(struct sched *s)
+{
+    s->has_moved = s->epoch != 0;
 }
 
 void sched_link_down(struct sched *s, struct mono now)
@@ -255,10 +260,22 @@ void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, i
 
 /* ---- answers */
 
+/* Redis forgot the job, by what it lost or by a failover. */
+static void tell_lost(const struct held_job *h)
+{
+    log_warn("event=data-loss job=%s queue=%s start=%lld reason=\"Redis does not hold this job any "
+             "more: %s\"",
+             h->job.id, h->job.queue, (long long)h->job.start,
+             h->job.is_guarded    ? "it is ended, since its lock is lost with it"
+             : held_is_unended(h) ? "it runs to its end here, and its result goes nowhere"
+                                  : "its result goes nowhere");
+}
+
 /* The answers are in the order of held_names. */
 static void take_adoptions(struct sched *s, const struct store_register_reply *r)
 {
     struct held_job *next;
+    bool is_lossy = r->rewound || s->has_moved;
     size_t i = 0;
 
     for (struct held_job *h = s->held.first; h != NULL; h = next) {
@@ -270,7 +287,9 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
         how = r->adopted[i++];
         /* A job that Redis lost may run to its end, unless it is guarded: Redis lost its permit
          * as well, and another job may have it by now. */
-        if (how == STORE_GONE && r->rewound && !h->job.is_guarded)
+        if (how == STORE_GONE && is_lossy)
+            tell_lost(h);
+        if (how == STORE_GONE && is_lossy && !h->job.is_guarded)
             h->has_no_record = true;
         if (how == STORE_ADOPTED || h->has_no_record)
             continue;
@@ -278,7 +297,7 @@ static void take_adoptions(struct sched *s, const struct store_register_reply *r
                  h->state == HELD_RUNNING ? "not-adopted" : "late-result-refused", h->job.id,
                  h->job.queue, (long long)h->job.start,
                  how != STORE_GONE ? "it was started elsewhere"
-                 : r->rewound      ? "Redis lost it, and with it the lock that it held"
+                 : is_lossy        ? "Redis lost it, and with it the lock that it held"
                                    : "it has ended elsewhere");
         if (h->state == HELD_RUNNING)
             sched_kill_lost(s, h);
@@ -293,6 +312,7 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
         return;
     if (s->epoch != 0)
         take_adoptions(s, r);
+    s->has_moved = false;
     s->epoch = r->epoch;
     s->link = r->link;
     s->names.is_out = false;

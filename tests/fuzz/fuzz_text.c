@@ -76,8 +76,9 @@ static void address(const char *s)
         FUZZ_MUST(err.code == ERR_CONFIG && err.text[0] != '\0');
         return;
     }
-    FUZZ_MUST(url.password[0] == '\0' && url.host[0] != '\0' && url.db >= 0);
-    FUZZ_MUST(url.is_unix || (url.port > 0 && url.port < 65536));
+    FUZZ_MUST(url.password[0] == '\0' && url.db >= 0);
+    FUZZ_MUST((url.host[0] != '\0') != (url.sentinels[0] != '\0' && url.master[0] != '\0'));
+    FUZZ_MUST(url.is_unix || url.sentinels[0] != '\0' || (url.port > 0 && url.port < 65536));
     FUZZ_MUST(strlen(url_show(&url, shown)) < sizeof(shown));
 }
 

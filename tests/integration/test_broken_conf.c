@@ -27,9 +27,11 @@ static const struct broken {
     const char *says; /* after the line: what is wrong, and the cure */
 } broken[] = {
     {"redis: http://x\n", 1,
-     "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, unix:PATH or embedded"},
+     "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, "
+     "sentinel://HOST,HOST/MASTER, unix:PATH or embedded"},
     {"redis: rediss://\n", 1,
-     "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, unix:PATH or embedded"},
+     "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, "
+     "sentinel://HOST,HOST/MASTER, unix:PATH or embedded"},
     {"redis_tls_ca: ca.pem\n", 1,
      "redis_tls_ca: \"ca.pem\" is not an absolute path such as /etc/laterd/redis.pass"},
     {"redis_password_command: [print-it]\n", 1,
@@ -37,7 +39,8 @@ static const struct broken {
      "argument, ...]"},
     {"redis: \n", 1, "redis: empty: give a value, or leave the line out"},
     {"redis: redis://\n", 1,
-     "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, unix:PATH or embedded"},
+     "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, "
+     "sentinel://HOST,HOST/MASTER, unix:PATH or embedded"},
     {"redis: redis://h:99999\n", 1,
      "redis address 'redis://h:99999': its port is not a number from 1 to 65535"},
     {"redis: redis://h/x\n", 1,

@@ -414,7 +414,9 @@ static void test_addresses(void **state)
 {
     static const struct refusal cases[] = {
         {"redis: rediss://\n", 1, "not a known address"},
-        {"redis: http://h\n", 1, "redis://HOST:PORT, rediss://HOST:PORT, unix:PATH or embedded"},
+        {"redis: http://h\n", 1,
+         "redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST,HOST/MASTER, unix:PATH or "
+         "embedded"},
         {"redis: localhost:6379\n", 1, "redis://HOST:PORT"},
         {"redis: 'redis://'\n", 1, "redis://HOST:PORT"},
         {"redis: ''\n", 1, "redis: empty"},

@@ -59,6 +59,32 @@ static void test_unknown_worker_adopts(void **state)
     fake_free(f);
 }
 
+/* After a failover the worker asks what is left of its jobs, even if Redis still knows it: one
+ * whose claim was lost is adopted, one that is lost runs on. */
+static void test_failover_adopts(void **state)
+{
+    struct fake *f = up_running(4, "a");
+
+    (void)state;
+    fake_cut(f, false);
+    f->jobs[0].state = WAITS;
+    f->jobs[0].start = f->jobs[0].attempt = 0;
+    sched_failed_over(f->s);
+    fake_up(f);
+    fake_run(f, 1200);
+    assert_int_equal(f->count[REG], 2);
+    assert_int_equal(f->count[RECONCILE], 0);
+    assert_int_equal(fake_state_of(f, J1), HELD);
+    assert_int_equal(f->starts, 1);
+    assert_int_equal(fake_running(f, J1)->kills, 0);
+    fake_cut(f, false);
+    fake_up(f);
+    fake_run(f, 1200);
+    assert_int_equal(f->count[REG], 2);
+    assert_int_equal(f->count[RECONCILE], 1);
+    fake_free(f);
+}
+
 /* The claim was lost with Redis' last writes: the job waits again, and this worker adopts it. */
 static void test_adopts_a_job_whose_claim_was_lost(void **state)
 {
@@ -616,6 +642,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unknown_worker_adopts),
+        cmocka_unit_test(test_failover_adopts),
         cmocka_unit_test(test_adopts_a_job_whose_claim_was_lost),
         cmocka_unit_test(test_a_job_taken_by_another_is_killed),
         cmocka_unit_test(test_everything_lost),

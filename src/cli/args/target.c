@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "redis/sentinel.h"
 #include "worker/password.h"
 
 #ifndef SYSCONFDIR
@@ -49,9 +50,17 @@ static void set_auth(struct target *t)
         text_copy(t->url.password, sizeof(t->url.password), auth);
 }
 
+/* With an address from elsewhere, the environment tells what a file would. */
+static int use_sentinel_env(struct err *err)
+{
+    const char *user = env("LATER_SENTINEL_USER"), *file = env("LATER_SENTINEL_PASSWORD_FILE");
+
+    return sentinel_use(user != NULL ? user : "", file != NULL ? file : "", NULL, err);
+}
+
 static int from_url(struct target *t, const char *text, const char *who, struct err *err)
 {
-    if (url_parse(text, &t->url, err) < 0)
+    if (url_parse(text, &t->url, err) < 0 || use_sentinel_env(err) < 0)
         return -1;
     text_copy(t->from, sizeof(t->from), who);
     set_auth(t);
@@ -75,7 +84,8 @@ static int set_url(struct target *t, const struct conf *conf, struct err *err)
 
 static int from_conf(struct target *t, const struct conf *conf, struct err *err)
 {
-    if (set_url(t, conf, err) < 0)
+    if (set_url(t, conf, err) < 0 ||
+        sentinel_use(conf->sentinel_user, conf->sentinel_password_file, conf->announce.at, err) < 0)
         return -1;
     t->timeout_ms = conf->redis_timeout;
     if (env("REDISCLI_AUTH") != NULL) {

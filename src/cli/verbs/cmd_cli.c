@@ -75,6 +75,12 @@ static int run(struct cli *cli, struct err *err)
         return -1;
     if (cli->target.url.ask_password != NULL && password_ask(&cli->target.url, err) < 0)
         return -1;
+    if (cli->target.url.sentinels[0] != '\0') { /* redis-cli does not ask them */
+        if (cli_connect(cli, err) < 0)
+            return -1;
+        client_get_url(cli->client, &cli->target.url);
+        cli_disconnect(cli);
+    }
     n = put_server(&cli->target.url, &numbers, argv);
     for (int i = 0; i < cli->argc; i++)
         argv[n++] = cli->argv[i];

@@ -1,0 +1,258 @@
+#include "redis/sentinel.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#define SENTINEL_PORT 26379
+#define ANSWER_MS 500 /* for the connect and for each answer of one sentinel */
+
+/* Never freed: threads that connect may ask until the process ends. */
+static char *login_user, *login_file;
+static char **announced;
+
+/* "HOST:PORT" of the sentinel that answered last. */
+static pthread_mutex_t front_lock = PTHREAD_MUTEX_INITIALIZER;
+static char front[280];
+
+static int check_pair(const char *pair, struct err *err)
+{
+    const char *to = strchr(pair, '=');
+    CLEANUP_FREE char *from = to != NULL ? mem_dup(pair, (size_t)(to - pair)) : NULL;
+    const char *sides[] = {from, to != NULL ? to + 1 : NULL};
+    struct url unused;
+
+    for (size_t i = 0; i < 2; i++) {
+        const char *at = sides[i];
+
+        if (at == NULL || url_next_host(&at, 0, &unused, err) < 0 || *at != '\0' ||
+            unused.port == 0)
+            return err_set(err, ERR_CONFIG,
+                           "announce '%.80s' is not HOST:PORT (as the sentinels say it), and "
+                           "HOST:PORT (as it is reached from here)",
+                           pair);
+    }
+    return 0;
+}
+
+int sentinel_use(const char *user, const char *password_file, char *const *announce,
+                 struct err *err)
+{
+    for (size_t i = 0; announce != NULL && announce[i] != NULL; i++)
+        if (check_pair(announce[i], err) < 0)
+            return -1;
+    free(login_user);
+    free(login_file);
+    mem_free_list(announced);
+    login_user = user[0] != '\0' ? mem_strdup(user) : NULL;
+    login_file = password_file[0] != '\0' ? mem_strdup(password_file) : NULL;
+    announced = announce != NULL ? mem_dup_list(announce, 0, NULL) : NULL;
+    return 0;
+}
+
+static void show_place(const struct url *url, char *out, size_t size)
+{
+    (void)snprintf(out, size, strchr(url->host, ':') != NULL ? "[%s]:%d" : "%s:%d", url->host,
+                   url->port);
+}
+
+/* ---- one sentinel */
+
+/* What it says into ret. 1: an address, 0: it does not know the name, -1 with err. */
+static int read_address(const struct reply *r, struct url *ret, struct err *err)
+{
+    const struct reply *host = reply_at(r, 0), *port = reply_at(r, 1);
+    int64_t n;
+
+    if (reply_kind(r) == REPLY_NIL)
+        return 0;
+    if (reply_count(r) != 2 || reply_len(host) == 0 || reply_len(host) >= sizeof(ret->host) ||
+        strlen(reply_str(host)) != reply_len(host) ||
+        text_parse_int(reply_str(port), 1, 65535, &n) < 0)
+        return err_set(err, ERR_UNAVAILABLE, "what it answers is no address");
+    text_copy(ret->host, sizeof(ret->host), reply_str(host));
+    ret->port = (int)n;
+    return 1;
+}
+
+static int ask(const struct url *sentinel, struct url *ret, struct err *err)
+{
+    const char *call[] = {"SENTINEL", "get-master-addr-by-name", ret->master};
+    struct client *c = client_open(sentinel, ANSWER_MS, err);
+    struct reply *r = c != NULL ? client_call(c, 3, call, NULL, err) : NULL;
+    int known = r != NULL ? read_address(r, ret, err) : -1;
+
+    if (r == NULL && err->code == ERR_DATA && strstr(err->text, "unknown command") != NULL)
+        (void)err_set(err, ERR_CONFIG,
+                      "it is no sentinel (a Redis server? sentinels listen on "
+                      "port 26379)");
+    reply_free(r);
+    client_close(c);
+    return known;
+}
+
+/* ---- all of them */
+
+struct asking {
+    struct url sentinel; /* the one that is asked, with what is the same for all */
+    struct buf reasons;
+    size_t asked, ignorant;
+    enum err_code code; /* of the last one that did not answer */
+};
+
+static int begin(struct asking *a, const struct url *url, struct err *err)
+{
+    a->sentinel.is_tls = url->is_tls;
+    a->sentinel.tls = url->tls;
+    if (login_user != NULL)
+        text_copy(a->sentinel.user, sizeof(a->sentinel.user), login_user);
+    if (login_file != NULL && url_read_password(login_file, &a->sentinel, err) < 0)
+        return err_wrap(err, "sentinel_password_file");
+    return 0;
+}
+
+/* The reason of one, short enough that those of the others have a place beside it. */
+static void add_reason(struct asking *a, const char *place, const char *text)
+{
+    char own[320];
+    size_t n = strlen(url_show(&a->sentinel, own));
+
+    if (strncmp(text, own, n) == 0 && strncmp(text + n, ": ", 2) == 0)
+        text += n + 2;
+    buf_printf(&a->reasons, "%s%s: %.60s", a->reasons.len > 0 ? "; " : "", place, text);
+}
+
+static bool is_front(const char *place)
+{
+    bool is;
+
+    (void)pthread_mutex_lock(&front_lock);
+    is = strcmp(front, place) == 0;
+    (void)pthread_mutex_unlock(&front_lock);
+    return is;
+}
+
+static void set_front(const char *place)
+{
+    (void)pthread_mutex_lock(&front_lock);
+    text_copy(front, sizeof(front), place);
+    (void)pthread_mutex_unlock(&front_lock);
+}
+
+/* Ask those that are (or are not) at the front. True: one has told. */
+static bool ask_some(struct asking *a, struct url *url, bool at_front)
+{
+    const char *at = url->sentinels;
+    char place[280];
+
+    while (*at != '\0') {
+        struct err why = ERR_INIT;
+        int known;
+
+        if (url_next_host(&at, SENTINEL_PORT, &a->sentinel, &why) < 0)
+            return false;
+        show_place(&a->sentinel, place, sizeof(place));
+        if (is_front(place) != at_front)
+            continue;
+        a->asked++;
+        known = ask(&a->sentinel, url, &why);
+        if (known > 0) {
+            set_front(place);
+            return true;
+        }
+        a->ignorant += known == 0;
+        if (known < 0)
+            a->code = why.code;
+        add_reason(a, place, known == 0 ? "does not know it" : why.text);
+    }
+    return false;
+}
+
+static int refuse(const struct asking *a, const char *master, struct err *err)
+{
+    bool is_final = a->code == ERR_CONFIG || a->code == ERR_DENIED;
+
+    if (a->ignorant == a->asked)
+        return err_set(err, ERR_CONFIG,
+                       "no sentinel knows a master '%s' (redis-cli -p 26379 SENTINEL masters lists "
+                       "the names): asked %s",
+                       master, buf_str((struct buf *)&a->reasons));
+    if (a->ignorant > 0)
+        return err_set(err, ERR_UNAVAILABLE,
+                       "no sentinel that answers knows a master '%s', and not all answer: %s",
+                       master, buf_str((struct buf *)&a->reasons));
+    return err_set(err, is_final ? a->code : ERR_UNAVAILABLE, "no sentinel answers for '%s': %s",
+                   master, buf_str((struct buf *)&a->reasons));
+}
+
+/* Where it can be reached from here. */
+static void translate(struct url *url)
+{
+    char place[280];
+    struct err ignored = ERR_INIT;
+
+    show_place(url, place, sizeof(place));
+    for (char **pair = announced; pair != NULL && *pair != NULL; pair++) {
+        size_t n = strcspn(*pair, "=");
+        const char *to = *pair + n + 1;
+
+        if (strlen(place) != n || memcmp(place, *pair, n) != 0)
+            continue;
+        (void)url_next_host(&to, 0, url, &ignored); /* was checked */
+        return;
+    }
+}
+
+int sentinel_resolve(struct url *url, struct err *err)
+{
+    struct asking a = {.code = ERR_UNAVAILABLE};
+    int result = begin(&a, url, err);
+
+    if (result == 0 && !ask_some(&a, url, true) && !ask_some(&a, url, false))
+        result = refuse(&a, url->master, err);
+    if (result == 0) {
+        translate(url);
+        text_copy(url->name, sizeof(url->name), url->host);
+        url->sentinels[0] = '\0';
+    }
+    buf_done(&a.reasons);
+    explicit_bzero(&a.sentinel, sizeof(a.sentinel));
+    return result;
+}
+
+/* ---- the server that they named */
+
+int sentinel_check_role(struct client *c, const char *master, struct err *err)
+{
+    static const char *const call[] = {"ROLE"};
+    struct reply *r = client_call(c, 1, call, NULL, err);
+    const struct reply *role = reply_at(r, 0);
+    int result = -1;
+
+    if (r == NULL)
+        return -1;
+    if (reply_is(role, "master"))
+        result = 0;
+    else if (reply_is(role, "slave"))
+        (void)err_set(err, ERR_UNAVAILABLE,
+                      "the sentinels name it as master '%s', but it is a replica of %.60s:%lld: a "
+                      "failover is under way, or they are wrong (redis-cli -p 26379 SENTINEL reset "
+                      "%s)",
+                      master, reply_str(reply_at(r, 1)), (long long)reply_int(reply_at(r, 2)),
+                      master);
+    else if (reply_is(role, "sentinel"))
+        (void)err_set(err, ERR_UNAVAILABLE,
+                      "the sentinels name it as master '%s', but it is a sentinel itself: SENTINEL "
+                      "MONITOR the Redis server in its place",
+                      master);
+    else
+        (void)err_set(err, ERR_UNAVAILABLE, "it does not say that it is a master");
+    reply_free(r);
+    return result;
+}

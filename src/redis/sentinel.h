@@ -1,0 +1,33 @@
+/*
+ * Where the master is that sentinels watch. They are asked at each connect, so that a failover is
+ * followed by connecting anew; the one that answers is asked first the next time, in this process.
+ *
+ * Errors: UNAVAILABLE where another try may help (no sentinel answers, the named server is not the
+ * master yet), CONFIG or DENIED where only an operator can (none knows the name, a wrong password).
+ */
+#ifndef LATER_REDIS_SENTINEL_H
+#define LATER_REDIS_SENTINEL_H
+
+#include "redis/client.h"
+#include "redis/url.h"
+
+/* How long a connect to the server that the sentinels name may take: it may be the one that died.
+ */
+#define SENTINEL_CONNECT_MS 1000
+
+/*
+ * Before the first connect, on one thread. user, password_file: for the sentinels, "" for none.
+ * announce: NULL or a NULL-ended list of FROM=TO, each HOST:PORT: where FROM is what the sentinels
+ * say, TO is where it can be reached from here. 0, or -1 with code CONFIG.
+ */
+int sentinel_use(const char *user, const char *password_file, char *const *announce,
+                 struct err *err);
+
+/* Write where the master is into host, name and port, and take the sentinels out. Blocks. 0 or -1.
+ */
+int sentinel_resolve(struct url *url, struct err *err);
+
+/* The server must say that it is the master. Blocks. master: its name, for the error. 0 or -1. */
+int sentinel_check_role(struct client *c, const char *master, struct err *err);
+
+#endif
