@@ -39,8 +39,8 @@ bool health_limits_any(const struct health_limits *l);
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,
                         struct err *err);
 
-/* Show what the server can do for this user, and what each thing that it cannot costs. 0, or -1 when
- * it cannot be asked, or has no functions (UNFIT). */
+/* Show what the server can do for this user, and what each thing that it cannot costs. 0, or -1
+ * when it cannot be asked, or has no functions (UNFIT). */
 int health_server(struct cli *cli, struct err *err);
 /* Add a cause if the server refuses every add, and warnings for its settings that may lose jobs. */
 void health_server_judge(struct health *h, struct cli *cli);

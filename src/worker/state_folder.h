@@ -4,8 +4,9 @@
  * jobs, the number of the process). By this file the next daemon in the folder knows its
  * predecessor that died: it kills what that left running, and has its jobs taken back at once.
  *
- * What is written the kernel keeps when we are killed. A fence is written before the job's process is made. A process is known by its origin (run/process/origin.h), so
- * neither a reused pid nor the moment of our death can mislead the search. Main thread.
+ * What is written the kernel keeps when we are killed. A fence is written before the job's process
+ * is made. A process is known by its origin (run/process/origin.h), so neither a reused pid nor the
+ * moment of our death can mislead the search. Main thread.
  */
 #ifndef LATER_WORKER_STATE_FOLDER_H
 #define LATER_WORKER_STATE_FOLDER_H

@@ -1,8 +1,8 @@
 /*
- * A real redis-server (or $LATER_SERVER: a path, or valkey) for a test, on a unix socket in a folder of its own, without a TCP port. It
- * has persistence only if extra_args ask for it ("--appendonly", "yes"): then its data is in the
- * folder and outlives test_redis_restart. It dies with the test program. Failures end the test
- * program.
+ * A real redis-server (or $LATER_SERVER: a path, or valkey) for a test, on a unix socket in a
+ * folder of its own, without a TCP port. It has persistence only if extra_args ask for it
+ * ("--appendonly", "yes"): then its data is in the folder and outlives test_redis_restart. It dies
+ * with the test program. Failures end the test program.
  */
 #ifndef LATER_TESTS_SUPPORT_REDIS_H
 #define LATER_TESTS_SUPPORT_REDIS_H

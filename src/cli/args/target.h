@@ -7,8 +7,8 @@
  * `default`, and the password is REDISCLI_AUTH. A file also sets the namespace (--namespace wins;
  * LATER_NAMESPACE wins unless --config named the file), and the password file or command
  * (REDISCLI_AUTH wins) and the files of TLS. For rediss://, --tls-ca and the others, and then
- * LATER_TLS_CA and the others, win over what a file says. Who the sentinels know us as, with a URL, is
- * LATER_SENTINEL_USER and LATER_SENTINEL_PASSWORD_FILE.
+ * LATER_TLS_CA and the others, win over what a file says. Who the sentinels know us as, with a URL,
+ * is LATER_SENTINEL_USER and LATER_SENTINEL_PASSWORD_FILE.
  */
 #ifndef LATER_CLI_ARGS_TARGET_H
 #define LATER_CLI_ARGS_TARGET_H
