@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "daemon/long_runs.h"
 
@@ -76,6 +77,29 @@ static int send_report(struct daemon *d, int64_t epoch, const struct store_field
     return store_tidy(d->store, epoch, queues, &(struct store_fields){r->pairs, r->n});
 }
 
+/* The host does not bear as many jobs at once as are configured: say so in the log when it begins
+ * and ends, and in `later health` as long as it lasts. */
+static void tell_small_host(struct daemon *d, const struct sched_status *s)
+{
+    bool is_small = s->places < (unsigned)d->conf->concurrency;
+    char note[160];
+
+    if (is_small && !d->is_small)
+        log_warn(
+            "event=small-host state=begun places=%u concurrency=%lld reason=\"processes could "
+            "not be started (see event=end outcome=released): descriptors, processes or memory "
+            "are short; raise the limit (LimitNOFILE=, TasksMax=), or lower concurrency\"",
+            s->places, (long long)d->conf->concurrency);
+    if (!is_small && d->is_small)
+        log_notice("event=small-host state=over");
+    d->is_small = is_small;
+    if (!is_small)
+        return;
+    (void)snprintf(note, sizeof(note), "%.64s %u %lld", d->me.host, s->places,
+                   (long long)d->conf->concurrency);
+    (void)store_note(d->store, "small-host", note);
+}
+
 /* Add how this worker is, then send the report. */
 static int send_with_state(struct daemon *d, int64_t epoch, const struct store_fields *queues,
                            struct report *r)
@@ -87,6 +111,7 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
 
     d->tell_at = mono_add_ms(mono_now(), SCHED_TIDY_MS - SCHED_TIDY_LEAST_MS);
     sched_status(d->sched, &s);
+    tell_small_host(d, &s);
     (void)snprintf(unsent, sizeof(unsent), "%zu", s.unsent);
     (void)snprintf(unwritten, sizeof(unwritten), "%zu", s.unwritten);
     (void)snprintf(skew, sizeof(skew), "%lld", (long long)d->skew_ms);

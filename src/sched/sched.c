@@ -28,6 +28,7 @@ struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *o
     s->peers = peers_new(ops->is_gone, ctx);
     s->beat.at = s->look.at = s->tidy.at = s->again_at = MONO_NEVER;
     s->start_at = MONO_NEVER;
+    s->borne = conf->places;
     s->host_at = s->stop.at = s->solo_since = s->gate_at = MONO_NEVER;
     return s;
 }
@@ -88,14 +89,14 @@ static unsigned room(const struct sched *s, struct mono now, unsigned most)
 
 unsigned sched_free_places(const struct sched *s, struct mono now)
 {
-    return room(s, now, s->conf.places);
+    return room(s, now, sched_places(s));
 }
 
 unsigned sched_room(const struct sched *s, struct mono now)
 {
-    unsigned beyond = s->conf.prefetches ? prefetch_most(&s->prefetch, s->conf.places, now) : 0;
+    unsigned beyond = s->conf.prefetches ? prefetch_most(&s->prefetch, sched_places(s), now) : 0;
 
-    return room(s, now, s->conf.places + beyond);
+    return room(s, now, sched_places(s) + beyond);
 }
 
 /* A queue whose max_at_once is below the number of places keeps it. The other queues may also have
@@ -279,5 +280,6 @@ void sched_status(const struct sched *s, struct sched_status *ret)
                                  .is_ready = s->state == READY,
                                  .is_quiet = s->quiet || s->quiet_told,
                                  .is_stopping = sched_is_stopping(s),
-                                 .epoch = s->epoch};
+                                 .epoch = s->epoch,
+                                 .places = sched_places(s)};
 }

@@ -147,6 +147,7 @@ struct sched_status {
     size_t unwritten; /* of the unsent: results that Redis could not write */
     bool is_ready, is_quiet, is_stopping;
     int64_t epoch;
+    unsigned places; /* jobs at once now: fewer than configured where the host bears no more */
 };
 void sched_status(const struct sched *s, struct sched_status *ret);
 struct sched_run {

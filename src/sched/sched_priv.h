@@ -99,6 +99,8 @@ struct sched {
     struct mono gate_at;  /* when a gate wants a step; any worker may send it */
     struct mono again_at, host_at, solo_since;
     int64_t again_ms, host_ms;
+    unsigned borne;         /* jobs at once that this host bears, at most conf.places */
+    struct mono grow_at;    /* from then on it may bear one more */
     bool is_emptying;       /* it claims nothing, to become idle for a suspect; that was told */
     bool quiet, quiet_told; /* claim no more: by a signal, by the answer to a beat */
 };
@@ -117,6 +119,12 @@ static inline bool sched_is_due(struct mono at, struct mono now)
 static inline bool sched_is_host_ill(const struct sched *s, struct mono now)
 {
     return s->host_at.us != INT64_MAX && mono_before(now, s->host_at);
+}
+
+/* How many jobs may run at once now. */
+static inline unsigned sched_places(const struct sched *s)
+{
+    return s->borne;
 }
 
 static inline void sched_saw(struct sched *s, int64_t number)

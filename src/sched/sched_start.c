@@ -119,7 +119,7 @@ static void place_claim(struct sched *s, struct mono now, struct held_job *h)
 
 static bool has_free_place(const struct sched *s, struct mono now)
 {
-    return !sched_is_host_ill(s, now) && s->held.unended - s->held.nawaiting < s->conf.places;
+    return !sched_is_host_ill(s, now) && s->held.unended - s->held.nawaiting < sched_places(s);
 }
 
 void sched_release_awaiting(struct sched *s, const char *queue)

@@ -14,6 +14,7 @@
 
 #define HOST_FIRST_MS 100 /* wait after the host was ill; doubles with each, up to HOST_MAX_MS */
 #define HOST_MAX_MS 10000
+#define GROW_MS 5000
 #define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by a look */
 #define OVERLAP_ENDS 64                 /* this many ends are worth a second step */
 #define NOTHING_MS 10                   /* a due queue that gave no job is asked again after this */
@@ -128,19 +129,32 @@ void sched_on_fetched(struct sched *s, struct mono now, const char *id, const ch
     sched_go_on(s, now);
 }
 
-/* Many jobs meet the same shortage: it counts once until the wait is over. The first job that ends
- * without one after that resets the wait. */
+/*
+ * Many jobs meet the same shortage: it counts once until the wait is over. After it half as many
+ * run at once, and one more every GROW_MS in which there is none: additive increase, multiplicative
+ * decrease (Chiu and Jain, 1989), so that a host that is too small for its places goes on at its
+ * own pace. The first job that ends without a shortage resets the wait.
+ */
 static void take_host(struct sched *s, struct mono now, bool is_fault)
 {
+    unsigned n = (unsigned)(s->held.unended - s->held.nawaiting), places = sched_places(s);
+
     if (sched_is_host_ill(s, now))
         return;
-    if (!is_fault) {
-        s->host_ms = 0;
-        s->host_at = MONO_NEVER;
+    if (is_fault) {
+        n = n < places ? n : places;
+        s->borne = n > 1 ? n / 2 : 1;
+        s->grow_at = mono_add_ms(now, GROW_MS);
+        s->host_ms = wait_next_ms(s->host_ms, HOST_FIRST_MS, HOST_MAX_MS);
+        s->host_at = mono_add_ms(now, s->host_ms);
         return;
     }
-    s->host_ms = wait_next_ms(s->host_ms, HOST_FIRST_MS, HOST_MAX_MS);
-    s->host_at = mono_add_ms(now, s->host_ms);
+    s->host_ms = 0;
+    s->host_at = MONO_NEVER;
+    if (s->borne < s->conf.places && sched_is_due(s->grow_at, now)) {
+        s->borne++;
+        s->grow_at = mono_add_ms(now, GROW_MS);
+    }
 }
 
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
@@ -414,7 +428,7 @@ static bool is_stocked(const struct sched *s, struct mono now)
 {
     return s->held.nawaiting > 0 && !s->is_hurried && !s->step_wanted &&
            s->held.ended < OVERLAP_ENDS &&
-           2 * s->held.nawaiting > prefetch_most(&s->prefetch, s->conf.places, now);
+           2 * s->held.nawaiting > prefetch_most(&s->prefetch, sched_places(s), now);
 }
 
 void sched_plan_step(struct sched *s, struct mono now)

@@ -209,6 +209,26 @@ static void S3_log_at_its_limit(void **state)
     watched_assert_clean();
 }
 
+/* With descriptors for a few jobs and places for sixteen: it goes on at the pace of the few, says
+ * so, and no attempt is spent. */
+static void H5_few_descriptors(void **state)
+{
+    CLEANUP_FREE char *health = NULL;
+
+    (void)state;
+    make_work();
+    watched_start_under("ulimit -n 64; exec", "", "concurrency: 16", true);
+    goes_on(300);
+    assert_int_equal(test_lines(watched.out, "ran 1"), 300);
+    assert_true(test_laterd_says(&watched.d, "event=small-host state=begun", LONG_MS));
+    health = mem_printf("%s/later --redis %s health", test_build_dir(), watched.redis.url);
+    assert_true(watched_sh(NULL,
+                           "for i in $(seq 300); do %s | grep small-host && exit 0; sleep "
+                           "0.1; done; exit 1",
+                           health) == 0);
+    watched_assert_clean();
+}
+
 static bool add_works(void *arg)
 {
     struct reply *r = test_fcall(arg, "later_add", "work", "x", NULL);
@@ -631,6 +651,7 @@ int main(void)
         T(S3_state_folder_gone),
         T(S3_state_file_truncated),
         T(S3_log_at_its_limit),
+        T(H5_few_descriptors),
         T(S3_embedded_disk_full),
         T(S4_interrupted_calls),
         T(S5_output_cannot_be_read),

@@ -253,6 +253,9 @@ static void op_start(void *ctx, struct held_job *h)
     *r = (struct fake_run){.start = h->job.start,
                            .began_us = f->now_us,
                            .ends_us = f->run_ms < 0 ? INT64_MAX : f->now_us + f->run_ms * 1000};
+    r->is_ill = f->host_bears > 0 && f->nruns > f->host_bears;
+    if (r->is_ill)
+        r->ends_us = f->now_us;
     (void)snprintf(r->id, sizeof(r->id), "%s", h->job.id);
 }
 
@@ -709,7 +712,7 @@ static void answer(struct fake *f, struct fake_call *c)
 static void end_run(struct fake *f, size_t i, enum store_verb verb)
 {
     char id[JOB_ID_LEN + 1];
-    struct verdict v = {.verb = verb, .is_host_ill = f->host_ill};
+    struct verdict v = {.verb = verb, .is_host_ill = f->host_ill || f->runs[i].is_ill};
 
     memcpy(id, f->runs[i].id, sizeof(id));
     f->runs[i] = f->runs[--f->nruns];
@@ -775,8 +778,9 @@ static bool turn(struct fake *f, int64_t until)
         answer(f, c);
     } else if (run_at == at) {
         end_run(f, run,
-                f->host_ill || f->runs[run].kills + f->runs[run].terms > 0 ? STORE_RELEASE
-                                                                           : STORE_DONE);
+                f->host_ill || f->runs[run].is_ill || f->runs[run].kills + f->runs[run].terms > 0
+                    ? STORE_RELEASE
+                    : STORE_DONE);
         sched_jobs_ended(f->s, fake_now(f));
     } else {
         f->armed = MONO_NEVER;

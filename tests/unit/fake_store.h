@@ -95,6 +95,7 @@ struct fake_run {
     char id[JOB_ID_LEN + 1];
     int64_t start, began_us, ends_us; /* ends_us INT64_MAX: until the test ends it */
     unsigned terms, kills;
+    bool is_ill; /* it could not be started */
 };
 
 struct fake {
@@ -141,6 +142,7 @@ struct fake {
     bool refuses_start, is_unguarded;
     int64_t acked_us; /* when the newest acknowledged beat was sent, sleep counted; 0: none */
     bool host_ill;
+    size_t host_bears; /* so many run at once, and a further one cannot be started; 0: any number */
 
     /* what was seen */
     struct fake_call *asked, *last;

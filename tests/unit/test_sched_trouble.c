@@ -511,13 +511,43 @@ static void test_ill_host(void **state)
     for (unsigned i = 0; i < 8; i++)
         fake_add(f, i, "a", 0);
     fake_run(f, 60000);
-    assert_in_range(f->starts, 44, 64);
+    assert_in_range(f->starts, 11, 24); /* one at once after the first */
     f->host_ill = false;
     fake_run(f, 11000);
     for (size_t i = 0; i < f->njobs; i++) {
         assert_int_equal(f->jobs[i].state, DONE);
         assert_int_equal(f->jobs[i].attempt, 1);
     }
+    fake_free(f);
+}
+
+/* A host that bears three jobs at once of sixteen: each job over that meets the shortage. */
+static void test_small_host(void **state)
+{
+    struct fake *f = fake_ready(16, "a");
+    struct sched_status s;
+    unsigned first;
+
+    (void)state;
+    f->run_ms = 10;
+    f->host_bears = 3;
+    for (unsigned i = 0; i < 300; i++)
+        fake_add(f, i, "a", 0);
+    fake_run(f, 4000);
+    sched_status(f->s, &s);
+    assert_in_range(s.places, 1, 4);
+    for (size_t i = 0; i < f->njobs; i++)
+        assert_int_equal(f->jobs[i].state, DONE);
+    /* It grows again, and all places are used once nothing is short. */
+    f->host_bears = 0;
+    first = s.places;
+    for (unsigned i = 0; i < 20; i++) {
+        fake_add(f, 300 + i, "a", 0);
+        fake_run(f, 5100);
+    }
+    sched_status(f->s, &s);
+    assert_int_equal(s.places, 16);
+    assert_true(first < 16);
     fake_free(f);
 }
 
@@ -662,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_left_results_are_refused),
         cmocka_unit_test(test_refused_children),
         cmocka_unit_test(test_ill_host),
+        cmocka_unit_test(test_small_host),
         cmocka_unit_test(test_chaos),
     };
 

@@ -126,6 +126,21 @@ static void judge_emptying(struct health *h, const char *what, int64_t ago_ms)
                          epoch, host, out_span(ago_ms, span), id, queue);
 }
 
+/* "HOST PLACES CONCURRENCY" of the last half minute; each worker repeats it every ten seconds. */
+static void judge_small_host(struct health *h, const char *text, int64_t ago_ms)
+{
+    char host[65];
+    unsigned places, wanted;
+
+    if (ago_ms > 30000 || sscanf(text, "%64s %u %u", host, &places, &wanted) != 3)
+        return;
+    health_add(h->warnings, "warning", "small-host",
+               "host %s is too small for concurrency %u: it runs %u jobs at once, since processes "
+               "could not be started (descriptors, processes or memory: its log says which); raise "
+               "the limit, or lower concurrency",
+               host, wanted, places);
+}
+
 /* "unserved-queue:mail" of later_stats, and how long ago that was. */
 static void judge_note(struct health *h, const char *note, int64_t ago_ms)
 {
@@ -138,6 +153,8 @@ static void judge_note(struct health *h, const char *note, int64_t ago_ms)
                          "queue %.64s has due jobs and no worker serves it: a handler is missing, "
                          "or its name is misspelt",
                          what + 1);
+    } else if (strncmp(note, "small-host:", 11) == 0) {
+        judge_small_host(h, what + 1, ago_ms);
     } else if (strncmp(note, "limit-differs:", 14) == 0) {
         health_add(
             h->warnings, "warning", "limit-differs",
