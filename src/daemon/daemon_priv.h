@@ -76,7 +76,7 @@ struct daemon {
     struct mono trouble_since; /* lines about the link and refusals are counted from here */
     unsigned trouble_lines;
     bool was_up, has_been_up;
-    bool is_small; /* event=small-host was logged */
+    bool is_small;              /* event=small-host was logged */
     struct preflight preflight; /* what was logged about the server last */
     struct err refusal;         /* strict: why the server is refused; code NONE: it is not */
     int64_t skew_ms;            /* our wall clock minus Redis' */
