@@ -2,6 +2,7 @@
 
 # It adds as a producer does.
 follow
+later add mail --in 1h --replicas 1 --confirm 10ms unconfirmed 2>&1 | grep -q 'replicas confirmed'
 later add mail --in 1h --unique one --key k plain
 told added
 printf 'a\nb\n' | later add mail --in 1h --from -

@@ -9,6 +9,7 @@ told added
 later add mail --in 1h $all --token once all
 # shellcheck disable=SC2086
 later add mail --in 1h $all --token once all
+later add mail --in 1h --replicas 1 --confirm 10ms unconfirmed 2>&1 | grep -q 'replicas confirmed'
 later add mail --lock user --sem permits --rate speed gated
 for mode in drop move replace; do
     later add mail --in 1h --unique one --unique-mode $mode --unique-for 1h "$mode"
