@@ -38,17 +38,12 @@ static int broke_by(struct client *c, const char *why, struct err *err)
 
 static int authenticate(struct client *c, struct err *err)
 {
-    const char *with_user[] = {"AUTH", c->url.user, c->url.password};
-    const char *without[] = {"AUTH", c->url.password};
-    struct reply *r;
+    const char *auth[3];
+    int n = url_login(&c->url, auth);
+    struct reply *r = n > 0 ? client_call(c, n, auth, NULL, err) : NULL;
 
-    /* A user without a password (nopass) needs AUTH too: else it would be the default user. */
-    if (c->url.password[0] == '\0' && c->url.user[0] == '\0')
-        return 0;
-    r = c->url.user[0] != '\0' ? client_call(c, 3, with_user, NULL, err)
-                               : client_call(c, 2, without, NULL, err);
     reply_free(r);
-    return r != NULL ? 0 : -1;
+    return n == 0 || r != NULL ? 0 : -1;
 }
 
 static int choose_database(struct client *c, struct err *err)

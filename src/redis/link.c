@@ -77,12 +77,6 @@ static void on_closed(void *arg, enum error_class class, const char *text)
     lost(arg, class, text);
 }
 
-static void set_login(struct link *l, const struct url *url)
-{
-    memcpy(l->url.user, url->user, sizeof(l->url.user));
-    memcpy(l->url.password, url->password, sizeof(l->url.password));
-}
-
 static void on_probe(void *arg, struct probe_result *result)
 {
     struct link *l = arg;
@@ -95,7 +89,7 @@ static void on_probe(void *arg, struct probe_result *result)
     /* link_ask_password may have asked for another try while this one was under way. */
     loop_timer_stop(l->retry);
     l->is_refused = false;
-    set_login(l, &result->url);
+    url_set_login(&l->url, &result->url);
     l->async = async_new(l->loop, TAKE_PTR(result->wire), l->timeout_ms, &events);
     l->is_up = true;
     l->up_since = mono_now();
@@ -130,13 +124,11 @@ static void on_login(void *arg, const struct reply *reply)
 
 static void log_in_again(struct link *l)
 {
-    const char *with_user[] = {"AUTH", l->url.user, l->url.password};
-    const char *without[] = {"AUTH", l->url.password};
+    const char *auth[3];
+    int n = url_login(&l->url, auth);
 
-    if (l->url.user[0] != '\0')
-        (void)async_call(l->async, 3, with_user, NULL, on_login, l);
-    else
-        (void)async_call(l->async, 2, without, NULL, on_login, l);
+    if (n > 0)
+        (void)async_call(l->async, n, auth, NULL, on_login, l);
     sub_set_login(l->sub, &l->url);
 }
 
@@ -151,7 +143,7 @@ static void on_password(void *arg, struct probe_result *result)
     if (!l->is_refused && strcmp(result->url.password, l->url.password) == 0 &&
         strcmp(result->url.user, l->url.user) == 0)
         return;
-    set_login(l, &result->url);
+    url_set_login(&l->url, &result->url);
     if (l->async != NULL)
         log_in_again(l);
 }

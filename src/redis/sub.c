@@ -200,8 +200,7 @@ void sub_watch(struct sub *s, const char *const *keys)
 /* Redis takes no AUTH on a connection that is subscribed. */
 void sub_set_login(struct sub *s, const struct url *url)
 {
-    memcpy(s->url.user, url->user, sizeof(s->url.user));
-    memcpy(s->url.password, url->password, sizeof(s->url.password));
+    url_set_login(&s->url, url);
     connect_now(s);
 }
 

@@ -234,6 +234,26 @@ int url_parse(const char *text, struct url *ret, struct err *err)
     return parse_any(text, ret, err) < 0 ? refuse(text, err) : 0;
 }
 
+/* A user without a password (nopass) needs AUTH too: else it would be the default user. */
+int url_login(const struct url *url, const char *argv[3])
+{
+    int n = 0;
+
+    if (url->password[0] == '\0' && url->user[0] == '\0')
+        return 0;
+    argv[n++] = "AUTH";
+    if (url->user[0] != '\0')
+        argv[n++] = url->user;
+    argv[n++] = url->password;
+    return n;
+}
+
+void url_set_login(struct url *url, const struct url *from)
+{
+    memcpy(url->user, from->user, sizeof(url->user));
+    memcpy(url->password, from->password, sizeof(url->password));
+}
+
 static int set_tls_text(char *to, size_t cap, const char *text, const char *name, struct err *err)
 {
     if (text != NULL && strlen(text) >= cap)

@@ -45,6 +45,12 @@ struct url {
     url_password_f *ask_password; /* NULL: password stays what it is */
 };
 
+/* AUTH with the user and password of url, for a call. The texts stay the url's. -> how many
+ * arguments; 0: it has neither */
+int url_login(const struct url *url, const char *argv[3]);
+/* Take over user and password. */
+void url_set_login(struct url *url, const struct url *from);
+
 /* The settings of TLS, NULL or "" for those that are not given. 0, or -1 with code CONFIG where the
  * address is not rediss://, or a path is too long. */
 int url_set_tls(struct url *url, const char *ca, const char *cert, const char *key,
