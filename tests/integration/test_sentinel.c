@@ -39,18 +39,6 @@ static struct {
 static int nobody;      /* a port that nobody listens on */
 static char by[128];    /* the address by all sentinels */
 
-/* A port that nobody has now. */
-static int free_port(void)
-{
-    CLEANUP_CLOSE int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(at);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, n), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
-    return ntohs(at.sin_port);
-}
-
 static void start_node(int i)
 {
     const char *args[] = {"--port",
@@ -66,7 +54,7 @@ static void start_node(int i)
                           nodes[0].port,
                           NULL};
 
-    (void)snprintf(nodes[i].port, sizeof(nodes[i].port), "%d", free_port());
+    (void)snprintf(nodes[i].port, sizeof(nodes[i].port), "%d", test_free_port());
     memcpy(nodes[i].args, args, sizeof(args));
     test_redis_start(&nodes[i].redis, nodes[i].args);
 }
@@ -94,7 +82,7 @@ static void start_sentinel(int i, const char *more)
     char *argv[] = {(char *)"redis-server", sentinels[i].conf, (char *)"--sentinel", NULL};
     FILE *f;
 
-    sentinels[i].port = free_port();
+    sentinels[i].port = test_free_port();
     (void)snprintf(sentinels[i].conf, sizeof(sentinels[i].conf), "%s/sentinel%d.conf", dir, i);
     f = fopen(sentinels[i].conf, "w");
     assert_non_null(f);
@@ -144,7 +132,7 @@ static int open_all(void **state)
         start_node(i);
     for (int i = 0; i < NODES; i++)
         start_sentinel(i, "");
-    nobody = free_port();
+    nobody = test_free_port();
     (void)snprintf(by, sizeof(by), "sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/m",
                    sentinels[0].port, sentinels[1].port, sentinels[2].port);
     assert_true(test_until(all_know_all, NULL, LONG_MS));

@@ -41,18 +41,6 @@
 static char certs[64]; /* folder */
 static int tls_port, plain_port;
 
-/* A port that nobody has now. */
-static int free_port(void)
-{
-    CLEANUP_CLOSE int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(at);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, n), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
-    return ntohs(at.sin_port);
-}
-
 static int open_with_tls(void **state)
 {
     static char tls[8], plain[8], cert[96], key[96], ca[96];
@@ -71,8 +59,8 @@ static int open_with_tls(void **state)
                                  NULL};
 
     (void)state;
-    tls_port = free_port();
-    plain_port = free_port();
+    tls_port = test_free_port();
+    plain_port = test_free_port();
     (void)snprintf(tls, sizeof(tls), "%d", tls_port);
     (void)snprintf(plain, sizeof(plain), "%d", plain_port);
     (void)snprintf(cert, sizeof(cert), "%s/server.crt", certs);
@@ -148,7 +136,7 @@ static void test_the_wrong_port(void **state)
 static void test_an_old_protocol(void **state)
 {
     struct proc old;
-    int port = free_port();
+    int port = test_free_port();
     CLEANUP_FREE char *line =
         mem_printf("openssl s_server -accept %d -cert %s/server.crt -key %s/server.key "
                    "-www -tls1_1 -cipher DEFAULT@SECLEVEL=0",

@@ -1,13 +1,17 @@
 #include "redis.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <ftw.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "base/cleanup.h"
 #include "lua/lua_lib.h"
 #include "redis/client.h"
 #include "redis/lib.h"
@@ -186,4 +190,18 @@ bool test_library_calls(const char *command)
             return true;
     }
     return false;
+}
+
+int test_free_port(void)
+{
+    CLEANUP_CLOSE int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(at);
+
+    if (bind(fd, (struct sockaddr *)&at, n) < 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &n) < 0) {
+        perror("test support: no free port");
+        abort();
+    }
+    return ntohs(at.sin_port);
 }
