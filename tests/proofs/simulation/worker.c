@@ -184,6 +184,7 @@ static void tear_down(struct worker *w)
     link_free(d->link);
     remains_free(d->remains);
     store_redis_free(d->store);
+    unserved_done(&d->unserved);
     loop_alarm_free(d->alarm);
     if (d->state_folder != NULL)
         d->state_folder->is_taken = false;
