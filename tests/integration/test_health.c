@@ -178,9 +178,9 @@ static void test_health_tells_of_results(void **state)
 {
     (void)state;
     test_handler(dir, "mail", "while [ ! -e %s/go ]; do sleep 0.1; done", dir);
-    start_a("concurrency: 2\ndefaults:\n  keep: 1h\n");
+    start_a("concurrency: 2\nlog_level: debug\ndefaults:\n  keep: 1h\n");
     reply_free(test_fcall(&redis, "later_add", "mail", "x", NULL));
-    assert_true(test_laterd_says(&a, "event=start", LONG_MS));
+    assert_true(test_laterd_says(&a, "event=start job=", LONG_MS));
     reply_free(test_redis_call(&redis, "SET", "later:{default}:done:mail", "x", NULL));
     test_handler(dir, "../go", "true");
     assert_true(test_until(is_degraded_by, (void *)(uintptr_t) "results-waiting", LONG_MS));
@@ -264,9 +264,9 @@ static void test_health_of_a_suspect(void **state)
 
     (void)state;
     test_handler(dir, "mail", "sleep 600");
-    start_a("concurrency: 2\n");
+    start_a("concurrency: 2\nlog_level: debug\n");
     free(test_add(&redis, "mail", NULL, NULL, "x"));
-    assert_true(test_until_lines(a.log, "event=start", 1, LONG_MS));
+    assert_true(test_until_lines(a.log, "event=start job=", 1, LONG_MS));
     id = test_add(&redis, "mail", "in", "1h", "x");
     (void)setenv("URL", redis.url, 1);
     (void)setenv("ID", id, 1);

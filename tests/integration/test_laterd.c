@@ -453,10 +453,10 @@ static void test_quiet_waits(void **state)
 
     (void)state;
     test_handler(dir, "mail", "while [ ! -e %s/go ]; do sleep 0.05; done", dir);
-    start_a("concurrency: 1\n");
+    start_a("concurrency: 1\nlog_level: debug\n");
     free(test_add(&redis, "mail", NULL, NULL, "x"));
     free(test_add(&redis, "mail", NULL, NULL, "y"));
-    assert_true(test_until_lines(a.log, "event=start", 1, LONG_MS));
+    assert_true(test_until_lines(a.log, "event=start job=", 1, LONG_MS));
     wait = mem_printf("%s/later --redis %s quiet --all --wait", test_build_dir(), redis.url);
     late = mem_printf("%s --timeout 100ms --json", wait);
     test_says(late, 75, "\"held\":1");
