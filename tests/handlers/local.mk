@@ -5,7 +5,7 @@ libtests_a_SOURCES += tests/handlers/drive.c tests/handlers/drive.h tests/handle
 if HAVE_CMOCKA
 test_programs += $(stream_tests)
 endif
-single_threaded += $(stream_tests)
+quick_tests += $(stream_tests)
 ## Stream mode through the built daemon, with a worker that does what a job asks for, even what no worker should do.
 stream_daemon_tests = tests/integration/test_stream tests/integration/test_stream_life
 integration_tests += $(stream_daemon_tests)
