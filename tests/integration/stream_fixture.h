@@ -115,7 +115,7 @@ static inline char *ask_bytes(const char *queue, const char *payload, size_t n)
     struct err err = ERR_INIT;
     struct url url;
     struct client *c =
-        url_parse(redis.url, &url, &err) == 0 ? client_open(&url, 10000, &err) : NULL;
+        url_parse(redis.url, &url, &err) == 0 ? client_open(&url, TEST_CALL_MS, &err) : NULL;
     struct reply *r = c != NULL ? client_call(c, 6, argv, len, &err) : NULL;
     char *id = r != NULL ? mem_strdup(reply_str(reply_at(r, 0))) : NULL;
 

@@ -249,7 +249,7 @@ static void round_trip(const char *payload, size_t n, bool raw)
     (void)unlink(got);
     zadd_len[2] = (size_t)snprintf(score, sizeof(score), "%lld", (long long)test_now_ms());
     assert_int_equal(url_parse(redis.url, &url, &err), 0);
-    c = client_open(&url, 10000, &err);
+    c = client_open(&url, TEST_CALL_MS, &err);
     assert_non_null(c);
     r = raw ? client_call(c, 4, zadd, zadd_len, &err) : client_call(c, 6, fcall, fcall_len, &err);
     assert_non_null(r);
@@ -795,7 +795,7 @@ static void test_embedded_redis_is_supervised(void **state)
         const char *abort_it[] = {"SHUTDOWN", "NOSAVE", "FORCE"};
 
         assert_int_equal(url_parse(inner.url, &url, &err), 0);
-        c = client_open(&url, 5000, &err);
+        c = client_open(&url, TEST_CALL_MS, &err);
         assert_non_null(c);
         assert_null(client_call(c, 3, abort_it, NULL, &err));
         client_close(c);

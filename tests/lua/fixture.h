@@ -312,7 +312,7 @@ static inline struct client *listen_to(const char *channel)
     struct client *c;
 
     assert_int_equal(url_parse(fx.redis.url, &url, &err), 0);
-    c = client_open(&url, 5000, &err);
+    c = client_open(&url, TEST_CALL_MS, &err);
     assert_non_null(c);
     reply_free(client_call(c, 2, argv, NULL, &err));
     return c;
@@ -372,7 +372,7 @@ static inline int fx_open(void **state)
     test_redis_start(&fx.redis, extra);
     test_redis_load(&fx.redis);
     if (url_parse(fx.redis.url, &url, &err) == 0)
-        fx.client = client_open(&url, 20000, &err);
+        fx.client = client_open(&url, TEST_CALL_MS, &err);
     return fx.client != NULL ? 0 : -1;
 }
 

@@ -52,7 +52,7 @@ static struct client *connect_here(void)
     struct url url;
 
     if (url_parse(fx.redis.url, &url, &err) == 0)
-        c = client_open(&url, 20000, &err);
+        c = client_open(&url, TEST_CALL_MS, &err);
     assert_non_null(c);
     return c;
 }

@@ -19,7 +19,6 @@
 #define ARGS_MAX 64
 #define START_MS 60000 /* a machine with many tests at once */
 #define STOP_MS 30000
-#define CALL_MS 20000
 
 static void die(const struct test_redis *r, const char *what)
 {
@@ -33,7 +32,7 @@ struct client *test_redis_client(const struct test_redis *r, struct err *err)
 
     if (url_parse(r->url, &url, err) < 0)
         return NULL;
-    return client_open(&url, CALL_MS, err);
+    return client_open(&url, TEST_CALL_MS, err);
 }
 
 /* It answers PING: it listens and has loaded its data. */

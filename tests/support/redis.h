@@ -13,6 +13,9 @@
 #include "redis/reply.h"
 #include "proc.h"
 
+/* How long a call may take: a generous deadline, since a slow machine runs the tests, too. */
+#define TEST_CALL_MS 60000
+
 struct client;
 struct err;
 
