@@ -32,20 +32,15 @@ static bool is_name(const char *s)
 static int check_cron(const struct conf_schedule *schedule, int *ret_row, struct err *err)
 {
     struct zone *zone = zone_new(schedule->tz, err);
-    int result;
+    const char *what = zone != NULL ? "cron" : "tz";
+    int result = zone != NULL ? timing_check("cron", schedule->cron, zone, err) : -1;
 
-    *ret_row = row_of("tz");
-    if (zone == NULL)
-        return err_set(err, ERR_CONFIG,
-                       "tz: there is no time zone \"%s\": write one as Europe/Berlin",
-                       conf_show(schedule->tz).s);
-    *ret_row = row_of("cron");
-    result = timing_check("cron", schedule->cron, zone, err);
+    *ret_row = row_of(what);
     zone_free(zone);
     if (result == 0)
         return 0;
     err->code = ERR_CONFIG;
-    return err_wrap(err, "cron");
+    return err_wrap(err, "%s", what);
 }
 
 static int check_queues(const struct conf_schedule *schedule, int *ret_row, struct err *err)

@@ -9,8 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "schedule/tzif.h"
 
 #define NAME_MAX_BYTES 64
@@ -58,6 +60,18 @@ static ssize_t read_file(const char *path, uint8_t *buf, size_t n)
     return (ssize_t)have;
 }
 
+/* The name comes from outside. */
+static int no_zone(const char *name, struct err *err)
+{
+    CLEANUP_BUF struct buf shown = BUF_INIT;
+
+    text_escape(&shown, name, strlen(name));
+    text_cut(&shown, NAME_MAX_BYTES);
+    return err_set(err, ERR_FORMAT,
+                   "there is no time zone '%s' in %.100s: write one as Europe/Berlin, or UTC",
+                   buf_str(&shown), database());
+}
+
 static int read_zone(const char *name, struct tzif *ret, struct err *err)
 {
     CLEANUP_FREE char *path = mem_printf("%s/%s", database(), name);
@@ -66,10 +80,7 @@ static int read_zone(const char *name, struct tzif *ret, struct err *err)
 
     /* The folder has other files, too. An empty one was to be a zone. */
     if (n < 0 || (n >= 4 && memcmp(buf, "TZif", 4) != 0 && memcmp(buf, "\0\0\0\0", 4) != 0))
-        return err_set(
-            err, ERR_FORMAT,
-            "there is no time zone '%.64s' in %.100s: write one as Europe/Berlin, or UTC", name,
-            database());
+        return no_zone(name, err);
     if (n > TZIF_MAX_BYTES || tzif_read(buf, (size_t)n, ZONE_FIRST_S, ZONE_LAST_S, ret) < 0)
         return err_set(err, ERR_FORMAT,
                        "the time zone file %.200s is damaged (or counts leap seconds): install "
