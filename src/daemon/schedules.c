@@ -18,6 +18,7 @@
 #define SECOND_MS 3    /* where another daemon was first last time, it is again: come after it */
 #define ITEM_WORDS 8   /* of a schedule in that call, without its times */
 #define DAYS_MAX 100   /* missed days of a schedule that are told */
+#define UNREAD_MAX 16  /* schedules that cannot be read and are looked after */
 #define NUMBER_BYTES 24
 
 /* A call of later_v1_fire: its words, and the schedules that it is about. */
@@ -32,6 +33,11 @@ struct fire {
 /* The call under way: there is one at a time. */
 enum call { NONE, READING, FIRING };
 
+/* A schedule that cannot be read, as health is told of it. tz: its zone, if that is why. */
+struct unread {
+    char *note, *tz;
+};
+
 struct schedules {
     struct loop_alarm *alarm;
     struct link *link;
@@ -44,8 +50,10 @@ struct schedules {
     struct mono asked;            /* when the call under way was sent */
     struct schedule_table known;  /* what fires */
     struct schedule_table coming; /* while all are read again */
-    char changed[NUMBER_BYTES];   /* of what is known; "": nothing is */
-    char changing[NUMBER_BYTES];  /* of the first page of what is coming */
+    struct unread unread[UNREAD_MAX];
+    size_t nunread;
+    char changed[NUMBER_BYTES];  /* of what is known; "": nothing is */
+    char changing[NUMBER_BYTES]; /* of the first page of what is coming */
     bool is_first_page;
     enum call call;
     bool is_stale; /* read again once nothing is under way */
@@ -68,6 +76,48 @@ static int64_t redis_now_ms(const struct schedules *s)
     return server_clock_ms(&s->clock, mono_now());
 }
 
+/* ---- those that cannot be read */
+
+static void forget_unread(struct schedules *s)
+{
+    for (size_t i = 0; i < s->nunread; i++) {
+        free(s->unread[i].note);
+        free(s->unread[i].tz);
+    }
+    s->nunread = 0;
+}
+
+static bool has_zone(const char *tz)
+{
+    struct zone *zone = zone_new(tz, NULL);
+
+    zone_free(zone);
+    return zone != NULL;
+}
+
+static void tell_unread(struct schedules *s, const char *note, const char *tz)
+{
+    (void)store_note(s->store, "bad-schedule", note);
+    if (s->nunread == UNREAD_MAX)
+        return;
+    s->unread[s->nunread++] =
+        (struct unread){mem_strdup(note), has_zone(tz) ? NULL : mem_strdup(tz)};
+}
+
+/* Health forgets after ten minutes what it is told once. A damaged file of the time zones may have
+ * been put right, of which no call tells. */
+static void look_after_unread(struct schedules *s)
+{
+    for (size_t i = 0; i < s->nunread; i++) {
+        const struct unread *u = &s->unread[i];
+
+        if (u->tz != NULL && has_zone(u->tz))
+            s->is_stale = true;
+        else
+            (void)store_note(s->store, "bad-schedule", u->note);
+    }
+}
+
 /* ---- reading all schedules */
 
 static void on_page(void *arg, const struct reply *r);
@@ -86,6 +136,7 @@ static void read_page(struct schedules *s, const char *cursor)
 static void read_all(struct schedules *s)
 {
     schedule_table_done(&s->coming);
+    forget_unread(s);
     s->is_stale = false;
     s->is_first_page = true;
     read_page(s, "0");
@@ -100,7 +151,7 @@ static void take_row(struct schedules *s, const struct reply *row)
     if (schedule_table_take(&s->coming, row, name, &err) == 0)
         return;
     note = mem_printf("%s %s", name, err.text);
-    (void)store_note(s->store, "bad-schedule", note);
+    tell_unread(s, note, reply_str(reply_named(row, "tz")));
     log_warn("event=bad-schedule schedule=%s reason=\"%s\" effect=\"it adds no jobs\"", name,
              err.text);
 }
@@ -384,6 +435,7 @@ void schedules_free(struct schedules *s)
     loop_alarm_free(s->alarm);
     schedule_table_done(&s->known);
     schedule_table_done(&s->coming);
+    forget_unread(s);
     free(s);
 }
 
@@ -420,6 +472,7 @@ void schedules_beat(struct schedules *s, const char *changed)
     if (s == NULL)
         return;
     s->is_stale = s->is_stale || strcmp(s->changed, changed) != 0;
+    look_after_unread(s);
     go_on(s);
 }
 

@@ -1,6 +1,7 @@
 /*
  * Schedules, with the real daemons: each occurrence once under kills, how late it starts, what a
- * handler is told, what is caught up, and what one midnight of many costs.
+ * handler is told, what is caught up, what a damaged zone file harms, and what one midnight of many
+ * costs.
  * LATER_TEST_SCHEDULE_S: how long daemons are killed, 600 for the whole proof.
  */
 #include <setjmp.h>
@@ -21,6 +22,7 @@
 #include "../support/env.h"
 #include "../support/fsck.h"
 #include "../support/occurrences.h"
+#include "../support/shell.h"
 #include "fixture.h"
 #include "redis/client.h"
 
@@ -255,6 +257,109 @@ static void test_the_file_that_was_read_last_holds(void **state)
     assert_int_equal(test_fsck(&redis), 0);
 }
 
+/* ---- a damaged file of the time zones */
+
+static const char *const damages[] = {
+    "truncate -s 0 $Z",
+    "truncate -s 44 $Z",
+    "truncate -s 60 $Z",
+    "truncate -s 200 $Z",
+    "truncate -s 500 $Z",
+    "truncate -s 44 $Z && truncate -s 2000 $Z", /* zeros behind the header */
+    "printf '\\377' | dd of=$Z bs=1 seek=34 conv=notrunc",
+    "printf x | dd of=$Z bs=1 seek=$(($(stat -c %s $Z) - 5)) conv=notrunc",
+};
+
+#define DAMAGED "the time zone file "
+
+/* The system's file of Berlin, changed by this line, is moved into place, as by an update. */
+static void put_berlin(const char *change)
+{
+    CLEANUP_FREE char *line =
+        mem_printf("exec 2>&1; Z=$DIR/new && cat /usr/share/zoneinfo/Europe/Berlin >$Z && %s && "
+                   "mv $Z $TZDIR/Europe/Berlin",
+                   change);
+
+    assert_int_equal(test_sh(line), 0);
+}
+
+static void open_zones(void)
+{
+    CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
+    CLEANUP_FREE char *laterd = mem_printf("%s/laterd", test_build_dir());
+    CLEANUP_FREE char *zones = mem_printf("%s/zones", dir);
+
+    (void)setenv("DIR", dir, 1);
+    (void)setenv("LATER", later, 1);
+    (void)setenv("LATERD", laterd, 1);
+    (void)setenv("LATER_REDIS_URL", redis.url, 1);
+    (void)setenv("TZDIR", zones, 1);
+    assert_int_equal(test_sh("mkdir -p $TZDIR/Europe"), 0);
+    put_berlin("true");
+}
+
+/* A client sets a schedule in that zone: the daemon looks at the file, and so does who asks. */
+static void meet_damage(const char *damage, const char *name)
+{
+    CLEANUP_FREE char *log = mem_printf("event=bad-schedule schedule=%s reason=\"" DAMAGED, name);
+    CLEANUP_FREE char *next = mem_printf("$LATER schedule next %s", name);
+
+    put_berlin(damage);
+    call("later_schedule_set", name, "cron", "* * * * * *", "tz", "Europe/Berlin", "queue", "q",
+         "x");
+    if (!test_laterd_says(&a, log, LONG_MS))
+        fail_msg("%s: the log has no %s", damage, log);
+    test_says(next, 65, "zones/Europe/Berlin is damaged");
+    test_says("$LATERD --check-config --config $DIR/a.yaml", 78, "f: tz: " DAMAGED);
+}
+
+static bool has_note(void *arg)
+{
+    (void)arg;
+    return test_int(&redis, "HLEN", ROOT ":notes") > 0;
+}
+
+/* It harms the schedules of its zone, as long as it is there, and nothing else. */
+static void test_damaged_zone(void **state)
+{
+    char name[8];
+    int pulses, before;
+
+    (void)state;
+    open_zones();
+    test_handler(dir, "q", "echo \"$LATER_SCHEDULE.\" >> %s", out);
+    start_a("queues: { q: { concurrency: 8 } }\nschedules:\n"
+            "  f: { cron: \"* * * * * *\", tz: Europe/Berlin, queue: q }\n"
+            "  pulse: { every: 1s, queue: q }\n");
+    assert_true(test_until_lines(out, "f.", 1, LONG_MS));
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        (void)snprintf(name, sizeof(name), "s%zu", i);
+        meet_damage(damages[i], name);
+    }
+    test_says("$LATER schedule next '@daily' --tz Europe/Berlin", 65, DAMAGED);
+    test_says("$LATER schedule add t cron '@daily' --tz Europe/Berlin --queue q", 65, DAMAGED);
+    test_says("$LATER schedule backfill s0 --from 2026-01-01T00:00:00Z --to now", 65, DAMAGED);
+    test_says("echo '0 9 * * * true' | $LATER schedule import - --tz Europe/Berlin --queue q", 1,
+              DAMAGED);
+    test_says("$LATER schedule ls", 0, "Europe/Berlin");
+    test_says("$LATER health", 1, "is damaged");
+    /* As after ten minutes: it is told again. */
+    reply_free(test_redis_call(&redis, "DEL", ROOT ":notes", NULL));
+    test_laterd_kill(&a, SIGHUP);
+    assert_true(test_laterd_says(&a, "event=reload result=refused", LONG_MS));
+    pulses = test_lines(out, "pulse.");
+    assert_true(test_until_lines(out, "pulse.", pulses + 1, LONG_MS));
+    test_says("$LATER wait $($LATER add q x --keep 1h)", 0, "");
+    assert_int_equal(test_lines(out, "s0."), 0);
+    assert_true(test_until(has_note, NULL, LONG_MS));
+    before = test_lines(out, "f.");
+    put_berlin("true");
+    assert_true(test_until_lines(out, "f.", before + 2, LONG_MS));
+    assert_true(test_until_lines(out, "s0.", 2, LONG_MS));
+    assert_true(test_until_lines(out, "s7.", 2, LONG_MS));
+    (void)unsetenv("TZDIR");
+}
+
 /* ---- many */
 
 /* On one connection. */
@@ -317,8 +422,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_catching_up, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_last_is_to_come, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_the_file_that_was_read_last_holds, fx_open, fx_close),
+        cmocka_unit_test_setup_teardown(test_damaged_zone, fx_open, fx_close),
         cmocka_unit_test_setup_teardown(test_many_at_once, fx_open, fx_close),
     };
 
+    cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
