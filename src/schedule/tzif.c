@@ -227,7 +227,7 @@ static int64_t offset_of(const struct block *b, size_t type)
 /* A header and what it counts, within n bytes. */
 static bool read_block(const uint8_t *p, size_t n, size_t time_bytes, struct block *b)
 {
-    size_t nut, nstd, nleap, nchars;
+    uint64_t nut, nstd, nleap, nchars;
 
     if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0)
         return false;
@@ -237,11 +237,11 @@ static bool read_block(const uint8_t *p, size_t n, size_t time_bytes, struct blo
     b->ntimes = u32(p + 32);
     b->ntypes = u32(p + 36);
     nchars = u32(p + 40);
-    n -= HEADER_BYTES;
-    /* Each alone first: their sum must not wrap. A count of leap seconds is not Redis' clock. */
-    if (nleap != 0 || b->ntimes > n || b->ntypes > n || nchars > n ||
-        (nut != 0 && nut != b->ntypes) || (nstd != 0 && nstd != b->ntypes) || b->ntypes > 256 ||
-        b->ntimes * (time_bytes + 1) + b->ntypes * TYPE_BYTES + nchars + nstd + nut > n)
+    /* A count of leap seconds is not Redis' clock. */
+    if (nleap != 0 || (nut != 0 && nut != b->ntypes) || (nstd != 0 && nstd != b->ntypes) ||
+        b->ntypes > 256 ||
+        (uint64_t)b->ntimes * (time_bytes + 1) + b->ntypes * TYPE_BYTES + nchars + nstd + nut >
+            n - HEADER_BYTES)
         return false;
     b->time_bytes = time_bytes;
     b->times = p + HEADER_BYTES;

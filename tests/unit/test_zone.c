@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -18,6 +19,7 @@
 #include "schedule/zone.h"
 
 #define DATABASE "/usr/share/zoneinfo/"
+#define GUARD_BYTES 1048576
 #define MUTATIONS 250 /* of each of 40 zones */
 
 static const char *const names[] = {
@@ -53,15 +55,27 @@ static size_t load(const char *name, uint8_t buf[TZIF_MAX_BYTES])
     return n;
 }
 
-/* From a block of exactly n bytes: a sanitizer sees what is read behind it. */
+/* The n bytes where nobody may read behind them. */
+static const uint8_t *at_the_end(const uint8_t *p, size_t n)
+{
+    static uint8_t *end;
+
+    if (end == NULL) {
+        end =
+            mmap(NULL, TZIF_MAX_BYTES + GUARD_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(end != MAP_FAILED);
+        assert_int_equal(mprotect(end, TZIF_MAX_BYTES, PROT_READ | PROT_WRITE), 0);
+        end += TZIF_MAX_BYTES;
+    }
+    memcpy(end - n, p, n);
+    return end - n;
+}
+
 static int reads(const uint8_t *p, size_t n)
 {
-    CLEANUP_FREE uint8_t *exact = malloc(n);
     struct tzif t;
 
-    if (n > 0)
-        memcpy(exact, p, n);
-    if (tzif_read(exact, n, ZONE_FIRST_S, ZONE_LAST_S, &t) < 0) {
+    if (tzif_read(at_the_end(p, n), n, ZONE_FIRST_S, ZONE_LAST_S, &t) < 0) {
         assert_null(t.of);
         return -1;
     }
@@ -129,6 +143,94 @@ static void test_cut(void **state)
     }
 }
 
+static uint32_t u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* The header of the second block. */
+static uint8_t *second(uint8_t *p)
+{
+    return p + 44 + u32(p + 20) + u32(p + 24) + 8 * u32(p + 28) + 5 * u32(p + 32) +
+           6 * u32(p + 36) + u32(p + 40);
+}
+
+/* A byte of each kind. */
+static void test_one_byte(void **state)
+{
+    static uint8_t whole[TZIF_MAX_BYTES];
+    size_t n = load("Europe/Berlin", whole);
+    uint8_t *header = second(whole), *times = header + 44;
+    uint8_t *types_of = times + 8 * u32(header + 32), *types = types_of + u32(header + 32);
+    const struct {
+        const char *what;
+        uint8_t *at, value;
+    } bad[] = {{"magic", header, 'x'},
+               {"leap seconds", header + 31, 1},
+               {"fewer marks than types", header + 27, 1},
+               {"a time before the last one", types_of - 8, 0x80},
+               {"a type that is not there", types - 1, 200},
+               {"an offset of years", types, 0x7f},
+               {"summer is 2", types + 4, 2},
+               {"a name that is not there", types + 5, 250}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        uint8_t was = *bad[i].at;
+
+        *bad[i].at = bad[i].value;
+        if (reads(whole, n) == 0)
+            fail_msg("taken: %s", bad[i].what);
+        *bad[i].at = was;
+    }
+    assert_int_equal(reads(whole, n), 0);
+}
+
+/* The file of Berlin with another rule. */
+static int reads_footer(const char *rule)
+{
+    static uint8_t whole[TZIF_MAX_BYTES];
+    size_t n = load("Europe/Berlin", whole) - 1;
+
+    while (whole[n - 1] != '\n')
+        n--;
+    return reads(whole, n + (size_t)sprintf((char *)whole + n, "%s\n", rule));
+}
+
+static void test_footers(void **state)
+{
+    static const char *const good[] = {"",
+                                       "CET-1",
+                                       "<+0330>-3:30",
+                                       "IST-1GMT0,M10.5.0,M3.5.0/1",
+                                       "AAA3BBB,J60/0,J300",
+                                       "AAA-3BBB,0/-167:59:59,365/167"};
+    static const char *const bad[] = {"CE-1",
+                                      "CET",
+                                      "<CET-1",
+                                      "CET-25",
+                                      "CET-1:60",
+                                      "CET-1 ",
+                                      "CET-1CEST",
+                                      "CET-1CEST,M3.5.0",
+                                      "CET-1CEST,M13.5.0,M10.5.0/3",
+                                      "CET-1CEST,M3.6.0,M10.5.0/3",
+                                      "CET-1CEST,M3.5.7,M10.5.0/3",
+                                      "CET-1CEST,M3.5.0,M10.5.0/168",
+                                      "CET-1CEST,M3.5.0,M10.5.0/3,",
+                                      "CET-1CEST,J0,J300",
+                                      "CET-1CEST,0,366",
+                                      "CET-1\nCET-1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        if (reads_footer(good[i]) < 0)
+            fail_msg("refused: '%s'", good[i]);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (reads_footer(bad[i]) == 0)
+            fail_msg("taken: '%s'", bad[i]);
+}
+
 static void test_words(void **state)
 {
     static uint8_t whole[TZIF_MAX_BYTES];
@@ -179,8 +281,10 @@ static void test_footer(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mutated), cmocka_unit_test(test_cut),
-                                       cmocka_unit_test(test_words), cmocka_unit_test(test_footer)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mutated),  cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_one_byte), cmocka_unit_test(test_footers),
+        cmocka_unit_test(test_words),    cmocka_unit_test(test_footer)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
