@@ -56,6 +56,43 @@ static void tidy_names(const char *w)
     }
 }
 
+/* later_v1_import of a dead job with two more options, "then a on_dead b". */
+static const char *import_dead(const char *options)
+{
+    const char *argv[FX_ARGS_MAX] = {"FCALL", "later_v1_import",  "1", ROOT, "mail", "3",
+                                     "dead",  "dead 0 1000 0 x\n"};
+    char *rest = mem_strdup(options);
+    int argc = 8;
+
+    (void)keep(rest);
+    while (argc < FX_ARGS_MAX - 1 && (argv[argc] = strsep(&rest, " ")) != NULL)
+        argc++;
+    argv[argc++] = "x";
+    return send_args(argc, argv, NULL);
+}
+
+/* Each way of adding a chain reserves the names of its queues, and says what uses them. */
+static void test_each_add_reserves(void **state)
+{
+    static const char *const ways[] = {
+        "later_add mail in 1h then a0 on_dead b0 x",
+        "later_add mail in 1h priority 3 then a1 on_dead b1 x",
+        "later_add mail in 1h unique u then a2 on_dead b2 x",
+        "later_add_many mail in 1h then a3 on_dead b3 x y",
+        "later_v1_import mail 2 then a4 on_dead b4 x",
+        "later_v1_import mail 3 unique v then a5 on_dead b5 x",
+    };
+    static const char *const queues[] = {"a", "b", NULL};
+    int n = (int)(sizeof(ways) / sizeof(ways[0]));
+
+    (void)state;
+    for (int i = 0; i < n; i++)
+        assert_starts(call_line(ways[i]), "[");
+    assert_string_equal(import_dead("then a6 on_dead b6"), "[1 added]");
+    assert_names(n + 1, queues);
+    assert_int_equal(uses(), 2 * (n + 1));
+}
+
 /* Nobody serves these queues, and they have no jobs. */
 static void test_names_stay(void **state)
 {
@@ -211,6 +248,11 @@ static void test_members(void **state)
     fill_batch("b", MOST_MEMBERS - 2);
     for (size_t i = 0; i < sizeof(too_many) / sizeof(too_many[0]); i++)
         assert_starts(call_line(too_many[i]), "!ELATER_FULL"); /* a digest of the server is slow */
+    assert_starts(import_dead("batch b then x,y"), "!ELATER_FULL");
+    (void)fcall("later_v2_step %s 1 0 50 1 %s 1 done mail 0 0 ok '' 1 none 50 1048576 0 0 1 1 1 8 "
+                "q batch b then x then y p",
+                w, id);
+    assert_non_null(strstr(at(2, -1), "refused child 1: ELATER_FULL"));
     assert_string_equal(redis("ZCARD R:members:b"), text("%d", MOST_MEMBERS - 2));
     (void)add("mail batch b then x p");
     fill_batch("b", MOST_MEMBERS);
@@ -224,11 +266,9 @@ static void test_members(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_names_stay),
-        FX_TEST(test_uses_are_mended),
-        FX_TEST(test_names_are_reserved),
-        FX_TEST(test_what_was_named_comes),
-        FX_TEST(test_members),
+        FX_TEST(test_each_add_reserves),    FX_TEST(test_names_stay),
+        FX_TEST(test_uses_are_mended),      FX_TEST(test_names_are_reserved),
+        FX_TEST(test_what_was_named_comes), FX_TEST(test_members),
     };
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
