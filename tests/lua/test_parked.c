@@ -260,19 +260,27 @@ static void test_foreign_lock_in_a_claim(void **cmocka_state)
     assert_starts(claims(w, 10), id);
 }
 
-/* The end of a job gives back what it can, and the step goes on. */
+/* The end of a job gives back what it can, and the step goes on. Who waits at the lock starts when
+ * its key is put right. */
 static void test_foreign_lock_at_the_end(void **cmocka_state)
 {
-    const char *w = worker(), *id;
+    const char *w = worker(), *id, *waits;
 
     (void)cmocka_state;
     (void)fcall("later_limit_set smtp semaphore 1");
     id = add("mail lock door sem smtp x");
     assert_string_equal(claims(w, 1), id);
+    waits = add("mail lock door x");
+    assert_string_equal(claims(w, 1), "");
+    assert_string_equal(state_of(waits), "parked");
     (void)redis("DEL R:lock:door");
     (void)redis("SET R:lock:door foreign");
     assert_string_equal(settle(w, id, 1, "done", 0), "ok");
-    assert_string_equal(redis("EXISTS R:sem:smtp R:holds R:running R:jobs"), "0");
+    assert_string_equal(redis("EXISTS R:sem:smtp R:holds R:running"), "0");
+    (void)redis("DEL R:lock:door");
+    assert_time(strtoll(redis("ZSCORE R:timers gate:lock:door"), NULL, 10), 5000, 10000);
+    (void)redis("ZADD R:timers 1 gate:lock:door");
+    assert_string_equal(claims(w, 1), waits);
 }
 
 /* A gate that could not be opened for a foreign key is tried again later, when the key is gone. */
