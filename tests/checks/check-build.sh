@@ -17,6 +17,13 @@ install -m 644 "$source/packaging/debian/laterd.yaml" "$work/packaged.yaml" # th
 env -i "$build/laterd" --config "$work/packaged.yaml" --print-config >"$work/laterd.yaml"
 diff -u "$source/etc/laterd.yaml" "$work/laterd.yaml"
 sh "$source/scripts/unit-of-instances" <"$source/systemd/laterd.service" | diff - "$build/systemd/laterd@.service"
+# Every document is installed: the others, and messages, refer to it.
+for document in "$source"/doc/*.md; do
+    case " $(sed 's/\\$//' "$source/Makefile.am" | tr '\n\t' '  ') " in
+    *" doc/${document##*/} "*) ;;
+    *) echo "Makefile.am does not install doc/${document##*/}" >&2 && exit 1 ;;
+    esac
+done
 # One test builds its program and no other: with names that no file has, make would build all that it needs.
 if grep -q '^CMOCKA_LIBS = -l' "$build/Makefile"; then
     (cd "$build" && env -u MAKEFLAGS make -n EXEEXT=.none check TESTS=tests/unit/test_text) >"$work/made"
