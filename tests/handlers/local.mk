@@ -3,9 +3,9 @@ stream_tests = tests/handlers/test_check tests/handlers/test_examples
 libtests_a_SOURCES += tests/handlers/drive.c tests/handlers/drive.h tests/handlers/examples.c \
 	tests/handlers/examples.h
 if HAVE_CMOCKA
-test_programs += $(stream_tests)
+plain_programs += $(stream_tests)
 endif
-quick_tests += $(stream_tests)
+unsanitized += $(stream_tests)
 ## Stream mode through the built daemon, with a worker that does what a job asks for, even what no worker should do.
 stream_daemon_tests = tests/integration/test_stream tests/integration/test_stream_life
 integration_tests += $(stream_daemon_tests)
