@@ -46,16 +46,16 @@ void out_number(struct buf *out, int64_t n)
     out_text(out, text);
 }
 
-bool out_scores_are_short;
+void (*out_score_text)(double score, char text[OUT_SCORE_BYTES]);
 
 void out_score(struct buf *out, double score)
 {
-    char text[40];
-    int digits = out_scores_are_short ? 1 : 17;
+    char text[OUT_SCORE_BYTES];
 
-    do
-        (void)snprintf(text, sizeof(text), "%.*g", digits++, score);
-    while (digits <= 17 && strtod(text, NULL) != score);
+    if (score == floor(score) && fabs(score) < 1e15)
+        (void)snprintf(text, sizeof(text), "%.17g", score);
+    else
+        out_score_text(score, text);
     out_text(out, text);
 }
 

@@ -762,8 +762,10 @@ void out_bytes(struct buf *out, const char *p, size_t n);
 void out_text(struct buf *out, const char *s); /* NULL: empty */
 void out_number(struct buf *out, int64_t n);   /* an integer as a string */
 void out_score(struct buf *out, double score); /* as Redis prints it */
-/* With the fewest digits, as Redis has since 7.2; else with 17. */
-extern bool out_scores_are_short;
+/* How the server writes a fraction: Redis 7.0 with 17 digits, later ones with the fewest, Valkey
+ * mostly so. */
+#define OUT_SCORE_BYTES 40
+extern void (*out_score_text)(double score, char text[OUT_SCORE_BYTES]);
 void out_refusal(struct buf *out, const char *code);
 /* A name and its value, if there is one: not MODEL_NONE, not NULL, not empty. */
 void out_named_number(struct buf *out, const char *name, int64_t n);
