@@ -132,17 +132,6 @@ struct leaving {
     char why[MODEL_REFUSAL]; /* "": none */
 };
 
-static void score_text(double score, char text[48])
-{
-    struct buf b = BUF_INIT;
-
-    out_score(&b, score);
-    /* "s<length>:<score> " */
-    (void)snprintf(text, 48, "%s", strchr(buf_str(&b), ':') + 1);
-    text[strcspn(text, " ")] = '\0';
-    buf_done(&b);
-}
-
 static void why_unfit(struct model *m, int q, struct leaving *l)
 {
     const char *code = model_refusal(m, q, &l->o, l->payload.n);
@@ -153,9 +142,9 @@ static void why_unfit(struct model *m, int q, struct leaving *l)
 
 static void judge_score(struct leaving *l, const char *why)
 {
-    char text[48];
+    char text[OUT_SCORE_BYTES];
 
-    score_text(l->of->score, text);
+    out_score_text(l->of->score, text);
     (void)snprintf(l->why, sizeof(l->why), "its score %s %s", text, why);
 }
 
@@ -402,7 +391,7 @@ void foreign_render(const struct model *m, struct rows *rows)
             char text[48];
 
             if (one->name != NULL && one->is_there) {
-                score_text(one->score, text);
+                (void)snprintf(text, sizeof(text), "%.17g", one->score);
                 rows_text(rows, keys[set], "zset", one->name, text);
             }
             if (one->name != NULL && one->body.p != NULL)

@@ -569,10 +569,11 @@ static int64_t bury_never(struct model *m, int q)
         i++;
     for (; i < n && buried < TIDY_ROWS; i++) {
         struct model_job *j = model_new_job(m, model_tick(m, 1, 0), q, row[i]->member);
-        char text[96];
+        char score[OUT_SCORE_BYTES], text[96];
 
-        (void)snprintf(text, sizeof(text), "its score %.17g is not finite or after the year 5000",
-                       row[i]->score);
+        out_score_text(row[i]->score, score);
+        (void)snprintf(text, sizeof(text), "its score %s is not finite or after the year 5000",
+                       score);
         row[i]->is_there = false;
         model_bury(m, j, model_outcome("dead", 0, MODEL_MS(m), 0, text, ""), 10000);
         buried++;
