@@ -25,7 +25,7 @@ static struct held_job *first_in_bucket(const struct held_jobs *l, const char *i
 static const unsigned moves[HELD_STATES] = {
     [HELD_CLAIMED] = TO(AWAITS_PLACE) | TO(ENDED),
     [HELD_AWAITS_PLACE] = TO(FETCHING) | TO(AHEAD) | TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED),
-    [HELD_FETCHING] = TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED),
+    [HELD_FETCHING] = TO(AHEAD) | TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED),
     [HELD_AHEAD] = TO(AWAITS_BEAT) | TO(RUNNING) | TO(ENDED),
     [HELD_AWAITS_BEAT] = TO(RUNNING) | TO(ENDED),
     [HELD_RUNNING] = TO(LOST) | TO(ENDED),

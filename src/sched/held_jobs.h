@@ -7,8 +7,9 @@
  *   CLAIMED        Redis handed it out just now         -> AWAITS_PLACE | ENDED
  *   AWAITS_PLACE   waits for a free place               -> FETCHING | AHEAD | AWAITS_BEAT | RUNNING
  *                                                          | ENDED
- *   FETCHING       waits for its large payload          -> AWAITS_BEAT | RUNNING | ENDED
- *   AHEAD          claimed early, waits for its due time  -> AWAITS_BEAT | RUNNING | ENDED
+ *   FETCHING       waits for its large payload          -> AHEAD | AWAITS_BEAT | RUNNING | ENDED
+ *   AHEAD          claimed early, waits for its due time; or is guarded, and there was a failover
+ *                                                       -> AWAITS_BEAT | RUNNING | ENDED
  *   AWAITS_BEAT    is guarded, waits for the answer to a beat  -> RUNNING | ENDED
  *   RUNNING        was given to the runner (`pool` below)  -> ENDED | LOST
  *   LOST           another worker may hold it: its process is being killed, its report is dropped
@@ -55,7 +56,7 @@ struct held_job {
     struct children *children; /* owned; jobs that are added if it is done; NULL: none */
     char progress[256];
     bool has_progress;      /* not sent yet */
-    struct mono start_at;   /* AHEAD: it is due then */
+    struct mono start_at;   /* AHEAD: not before */
     bool is_killed;         /* the pool was told to end it: cancelled, lost, stopped */
     bool has_no_record;     /* Redis lost its record: it may run to its end, and does not count */
     bool is_unwritten;      /* Redis could not write its result: still counts for its queue */

@@ -149,6 +149,8 @@ void sched_link_up(struct sched *s, struct mono now)
     if (s->state == GONE)
         return;
     sched_no_calls_out(s);
+    if (s->has_moved)
+        s->guarded_from = mono_add_ms(now, SCHED_FAILOVER_MS);
     sched_enter(s, now);
     sched_go_on(s, now);
 }

@@ -60,6 +60,7 @@ struct sched {
     int64_t link;
     int64_t seen; /* highest clock number */
     int64_t seq;
+    struct mono guarded_from; /* no guarded job starts before: Redis failed over */
     bool has_moved; /* Redis failed over: it may have forgotten what we hold. Until registered */
 
     struct sent_step steps[STORE_STEPS_MAX]; /* a ring of the steps under way, oldest first */

@@ -12,15 +12,28 @@
 
 #define UNGUARDED_MS 1000 /* a guarded job is released for this long while no guard lives */
 
+static void start_at(struct sched *s, struct held_job *h, struct mono at)
+{
+    held_move(&s->held, h, HELD_AHEAD);
+    h->start_at = at;
+    s->start_at = mono_min(s->start_at, at);
+}
+
 /* May a guarded job start? Only if it is sure to be killed before another job can have its
  * permit: the guard lives, and a beat was acknowledged lately. Without such a beat the job waits
  * for the answer to the next one; a job that is released loses its turn at its gate. If that answer
  * is too old as well, the link is slow: the job is released, and a beat is sent before the next
- * step. */
-static bool may_start_guarded(struct sched *s, struct held_job *h)
+ * step. Nor soon after a failover: whoever holds the permit by a claim that was lost may still be
+ * on its way to the new master. */
+static bool may_start_guarded(struct sched *s, struct mono now, struct held_job *h)
 {
     if (!s->ops->has_guard(s->ctx)) {
         sched_release(s, h, UNGUARDED_MS, "it holds a lock, and there is no guard process");
+        return false;
+    }
+    if (mono_before(now, s->guarded_from)) {
+        start_at(s, h, s->guarded_from);
+        h->late_us += mono_until_us(now, s->guarded_from);
         return false;
     }
     if (s->ops->is_fresh(s->ctx))
@@ -41,7 +54,7 @@ void sched_start(struct sched *s, struct mono now, struct held_job *h)
         sched_release(s, h, 0, "the worker stops");
         return;
     }
-    if (h->job.is_guarded && !may_start_guarded(s, h))
+    if (h->job.is_guarded && !may_start_guarded(s, now, h))
         return;
     if (!s->ops->admit(s->ctx, &h->job, &refusal)) {
         sched_end_with(s, h, &refusal);
@@ -109,9 +122,7 @@ static void place_claim(struct sched *s, struct mono now, struct held_job *h)
         if (s->ops->fetch(s->ctx, h->job.id) < 0)
             sched_not_sent(s, now);
     } else if (is_ahead(s, h) && !sched_is_stopping(s)) {
-        held_move(&s->held, h, HELD_AHEAD);
-        h->start_at = mono_add_us(now, -h->late_us);
-        s->start_at = mono_min(s->start_at, h->start_at);
+        start_at(s, h, mono_add_us(now, -h->late_us));
     } else {
         sched_start(s, now, h);
     }

@@ -245,6 +245,34 @@ static void test_guard_dies_meanwhile(void **state)
     fake_free(f);
 }
 
+/* After a failover the others come over within seconds, and one of them may hold the lock by a
+ * claim that was lost: nothing starts under a lock until then. Other jobs do not wait. */
+static void test_failover_holds_locks_back(void **state)
+{
+    struct fake *f = with_locks(1, 0);
+
+    (void)state;
+    fake_add(f, 2, "a", 0);
+    fake_add(f, 3, "a", 0)->is_guarded = true;
+    fake_find(f, J3)->is_big = true;
+    fake_cut(f, false);
+    sched_failed_over(f->s);
+    fake_up(f);
+    fake_run(f, SCHED_FAILOVER_MS - 100);
+    assert_non_null(fake_running(f, J2));
+    assert_int_equal(f->starts, 1);
+    fake_run(f, 200);
+    assert_int_equal(f->starts, 3);
+    assert_claims(f, J1, 1);
+    /* A server that only was away a moment. */
+    fake_add(f, 4, "a", 0)->is_guarded = true;
+    fake_cut(f, false);
+    fake_up(f);
+    fake_run(f, 1500);
+    assert_int_equal(f->starts, 4);
+    fake_free(f);
+}
+
 /* The beat is too old when the large payload comes: the job waits for a new beat. */
 static void test_big_payload(void **state)
 {
@@ -393,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_rhythm_is_kept),
         cmocka_unit_test(test_no_guard),
         cmocka_unit_test(test_guard_dies_meanwhile),
+        cmocka_unit_test(test_failover_holds_locks_back),
         cmocka_unit_test(test_big_payload),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_link_lost),
