@@ -71,12 +71,10 @@ static int connect_once(struct client *c, int64_t timeout_ms, struct err *err)
 }
 
 /* What a sentinel names may be a server that just died, or one that is no master (yet). */
-static int connect_to_master(struct client *c, int64_t timeout_ms, struct err *err)
+static int connect_as_told(struct client *c, int64_t timeout_ms, struct err *err)
 {
     char where[320];
 
-    if (sentinel_resolve(&c->url, err) < 0)
-        return -1;
     if (connect_once(c, timeout_ms < SENTINEL_CONNECT_MS ? timeout_ms : SENTINEL_CONNECT_MS, err) <
         0)
         return err_wrap(err, "as the sentinels say");
@@ -84,6 +82,17 @@ static int connect_to_master(struct client *c, int64_t timeout_ms, struct err *e
         return c->is_broken ? -1 : err_wrap(err, "%s", url_show(&c->url, where));
     c->timeout_ms = timeout_ms;
     return 0;
+}
+
+static int connect_to_master(struct client *c, int64_t timeout_ms, struct err *err)
+{
+    struct url told_by = c->url;
+    int result = sentinel_resolve(&c->url, err);
+
+    if (result == 0 && (result = connect_as_told(c, timeout_ms, err)) < 0)
+        sentinel_doubt(&told_by);
+    explicit_bzero(&told_by, sizeof(told_by));
+    return result;
 }
 
 struct client *client_open(const struct url *url, int64_t timeout_ms, struct err *err)

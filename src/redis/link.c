@@ -17,6 +17,8 @@
 #define BACKOFF_DENIED_MS 10000
 /* A connection that lived this long resets the backoff. */
 #define HEALTHY_US 5000000
+/* With sentinels: how soon a master is left that lives on, but is not the master any more. */
+#define LOOK_MS 1000
 
 struct link {
     struct loop *loop;
@@ -30,7 +32,10 @@ struct link {
     struct loop_timer *retry;
     struct probe *password; /* asks for it while the link is up */
     struct loop_timer *renew;
-    int64_t renew_ms; /* 0: never */
+    int64_t renew_ms;     /* 0: never */
+    struct probe *master; /* with sentinels, while the link is up: looks whether it still is */
+    struct loop_timer *look;
+    struct url at; /* what the sentinels named, for that */
     struct mono up_since;
     unsigned failures;
     bool is_refused; /* the password was: send it again when it is asked for next */
@@ -68,6 +73,8 @@ static void lost(struct link *l, enum error_class class, const char *text)
     l->async = NULL;
     /* Without a link a wake is of no use, and the subscription would reconnect without backoff. */
     sub_stop(l->sub);
+    probe_cancel(l->master);
+    loop_timer_stop(l->look);
     schedule(l, class);
     l->events.down(l->events.arg, class, text);
 }
@@ -76,6 +83,39 @@ static void on_closed(void *arg, enum error_class class, const char *text)
 {
     lost(arg, class, text);
 }
+
+/* ---- an old master that lives on, cut off from the sentinels or not demoted yet */
+
+static void on_look(void *arg)
+{
+    struct link *l = arg;
+
+    /* Without a thread now, the next time. */
+    if (probe_start(l->master, PROBE_MASTER, &l->at, l->ns, l->timeout_ms) < 0)
+        loop_timer_set(l->look, LOOK_MS);
+}
+
+static void on_master(void *arg, struct probe_result *result)
+{
+    struct link *l = arg;
+
+    if (result->has_moved)
+        lost(l, ERROR_CLASS_MOVED, "the sentinels name another master");
+    else
+        loop_timer_set(l->look, LOOK_MS);
+}
+
+static void watch_master(struct link *l, const struct probe_result *result)
+{
+    if (l->url.sentinels[0] == '\0')
+        return;
+    l->at = l->url;
+    text_copy(l->at.name, sizeof(l->at.name), result->url.name);
+    l->at.port = result->url.port;
+    loop_timer_set(l->look, LOOK_MS);
+}
+
+/* ---- up */
 
 static void on_probe(void *arg, struct probe_result *result)
 {
@@ -94,6 +134,7 @@ static void on_probe(void *arg, struct probe_result *result)
     l->is_up = true;
     l->up_since = mono_now();
     sub_start(l->sub, &result->url);
+    watch_master(l, result);
     l->events.up(l->events.arg, result);
 }
 
@@ -174,8 +215,10 @@ struct link *link_new(struct loop *loop, const struct url *url, const char *ns, 
     l->probe = probe_new(loop, on_probe, l);
     l->renew = loop_timer_new(loop, on_renew, l);
     l->password = probe_new(loop, on_password, l);
+    l->look = loop_timer_new(loop, on_look, l);
+    l->master = probe_new(loop, on_master, l);
     l->sub = sub_new(loop, ns, timeout_ms, &sub_events);
-    if (l->probe == NULL || l->password == NULL || l->sub == NULL) {
+    if (l->probe == NULL || l->password == NULL || l->master == NULL || l->sub == NULL) {
         link_free(l);
         return NULL;
     }
@@ -190,6 +233,8 @@ void link_free(struct link *l)
     sub_free(l->sub);
     probe_free(l->probe);
     probe_free(l->password);
+    probe_free(l->master);
+    loop_timer_free(l->look);
     loop_timer_free(l->retry);
     loop_timer_free(l->renew);
     explicit_bzero(l, sizeof(*l));

@@ -11,6 +11,7 @@
 #include "loop/mailbox.h"
 #include "redis/client.h"
 #include "redis/error_reply.h"
+#include "redis/sentinel.h"
 
 #define STACK_BYTES (256 * 1024)
 
@@ -160,6 +161,8 @@ static void *thread(void *arg)
 
     if (job->what == PROBE_PASSWORD)
         ask_password(job);
+    else if (job->what == PROBE_MASTER)
+        job->result.has_moved = sentinel_has_moved(&job->url);
     else
         try_server(job);
     (void)pthread_mutex_lock(&owner_lock);

@@ -1,6 +1,7 @@
 #include "redis/sentinel.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,33 @@ static int read_address(const struct reply *r, struct url *ret, struct err *err)
     return 1;
 }
 
+/* The cures of a server's errors name settings for Redis; a sentinel has its own. */
+static void name_cure(struct err *err)
+{
+    static const struct {
+        const char *holds, *say;
+        enum err_code code; /* NONE: as it was */
+    } rows[] = {
+        {"unknown command", "it is no sentinel (a Redis server? sentinels listen on port 26379)",
+         ERR_CONFIG},
+        {"NOAUTH", "NOAUTH, it wants a password: sentinel_password_file", ERR_NONE},
+        {"WRONGPASS", "WRONGPASS: look into sentinel_password_file and sentinel_user", ERR_NONE},
+        {"without any password configured", "it has no password: give no sentinel_password_file",
+         ERR_NONE},
+        {"write rediss://", "it hangs up before any answer; if it speaks TLS, write sentinels://",
+         ERR_NONE},
+        {"write redis://", "no TLS handshake in time; if it speaks none, write sentinel://",
+         ERR_NONE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strstr(err->text, rows[i].holds) == NULL)
+            continue;
+        (void)err_set(err, rows[i].code != ERR_NONE ? rows[i].code : err->code, "%s", rows[i].say);
+        return;
+    }
+}
+
 static int ask(const struct url *sentinel, struct url *ret, struct err *err)
 {
     const char *call[] = {"SENTINEL", "get-master-addr-by-name", ret->master};
@@ -88,10 +116,8 @@ static int ask(const struct url *sentinel, struct url *ret, struct err *err)
     struct reply *r = c != NULL ? client_call(c, 3, call, NULL, err) : NULL;
     int known = r != NULL ? read_address(r, ret, err) : -1;
 
-    if (r == NULL && err->code == ERR_DATA && strstr(err->text, "unknown command") != NULL)
-        (void)err_set(err, ERR_CONFIG,
-                      "it is no sentinel (a Redis server? sentinels listen on "
-                      "port 26379)");
+    if (r == NULL)
+        name_cure(err);
     reply_free(r);
     client_close(c);
     return known;
@@ -99,9 +125,28 @@ static int ask(const struct url *sentinel, struct url *ret, struct err *err)
 
 /* ---- all of them */
 
+/* Where it can be reached from here. */
+static void translate(struct url *url)
+{
+    char place[280];
+    struct err ignored = ERR_INIT;
+
+    show_place(url, place, sizeof(place));
+    for (char **pair = announced; pair != NULL && *pair != NULL; pair++) {
+        size_t n = strcspn(*pair, "=");
+        const char *to = *pair + n + 1;
+
+        if (strlen(place) != n || memcmp(place, *pair, n) != 0)
+            continue;
+        (void)url_next_host(&to, 0, url, &ignored); /* was checked */
+        return;
+    }
+}
+
 struct asking {
     struct url sentinel; /* the one that is asked, with what is the same for all */
     struct buf reasons;
+    char last[200]; /* reason */
     size_t asked, ignorant;
     enum err_code code; /* of the last one that did not answer */
 };
@@ -117,7 +162,7 @@ static int begin(struct asking *a, const struct url *url, struct err *err)
     return 0;
 }
 
-/* The reason of one, short enough that those of the others have a place beside it. */
+/* The reason of one. The first has place for its cure, the others are short. */
 static void add_reason(struct asking *a, const char *place, const char *text)
 {
     char own[320];
@@ -125,7 +170,14 @@ static void add_reason(struct asking *a, const char *place, const char *text)
 
     if (strncmp(text, own, n) == 0 && strncmp(text + n, ": ", 2) == 0)
         text += n + 2;
-    buf_printf(&a->reasons, "%s%s: %.60s", a->reasons.len > 0 ? "; " : "", place, text);
+    if (strncmp(text, a->last, sizeof(a->last) - 1) == 0)
+        text = "the same";
+    else
+        text_copy(a->last, sizeof(a->last), text);
+    if (a->reasons.len == 0)
+        buf_printf(&a->reasons, "%s: %.140s", place, text);
+    else
+        buf_printf(&a->reasons, "; %s: %.60s", place, text);
 }
 
 static bool is_front(const char *place)
@@ -191,24 +243,6 @@ static int refuse(const struct asking *a, const char *master, struct err *err)
                    master, buf_str((struct buf *)&a->reasons));
 }
 
-/* Where it can be reached from here. */
-static void translate(struct url *url)
-{
-    char place[280];
-    struct err ignored = ERR_INIT;
-
-    show_place(url, place, sizeof(place));
-    for (char **pair = announced; pair != NULL && *pair != NULL; pair++) {
-        size_t n = strcspn(*pair, "=");
-        const char *to = *pair + n + 1;
-
-        if (strlen(place) != n || memcmp(place, *pair, n) != 0)
-            continue;
-        (void)url_next_host(&to, 0, url, &ignored); /* was checked */
-        return;
-    }
-}
-
 int sentinel_resolve(struct url *url, struct err *err)
 {
     struct asking a = {.code = ERR_UNAVAILABLE};
@@ -224,6 +258,96 @@ int sentinel_resolve(struct url *url, struct err *err)
     buf_done(&a.reasons);
     explicit_bzero(&a.sentinel, sizeof(a.sentinel));
     return result;
+}
+
+/* The one behind this place in the list; behind the last one, the first. */
+static void set_front_behind(const char *list, const char *place)
+{
+    struct url one;
+    struct err ignored = ERR_INIT;
+    char first[280] = "", here[280];
+    bool is_next = false;
+
+    for (const char *at = list; *at != '\0';) {
+        if (url_next_host(&at, SENTINEL_PORT, &one, &ignored) < 0)
+            return;
+        show_place(&one, here, sizeof(here));
+        if (first[0] == '\0')
+            text_copy(first, sizeof(first), here);
+        if (is_next) {
+            set_front(here);
+            return;
+        }
+        is_next = strcmp(here, place) == 0;
+    }
+    set_front(first);
+}
+
+void sentinel_doubt(const struct url *url)
+{
+    char place[280];
+
+    (void)pthread_mutex_lock(&front_lock);
+    text_copy(place, sizeof(place), front);
+    (void)pthread_mutex_unlock(&front_lock);
+    set_front_behind(url->sentinels, place);
+}
+
+/* ---- is it still there? */
+
+static size_t count_hosts(const char *list)
+{
+    size_t n = 1;
+
+    for (; *list != '\0'; list++)
+        n += *list == ',';
+    return n;
+}
+
+/* 1: another server than the one that url names, 0: that one, -1: no answer. */
+static int names_another(const struct url *sentinel, const struct url *url)
+{
+    struct url said = *url;
+    struct err ignored = ERR_INIT;
+
+    if (ask(sentinel, &said, &ignored) <= 0)
+        return -1;
+    translate(&said);
+    return strcmp(said.host, url->name) != 0 || said.port != url->port;
+}
+
+bool sentinel_has_moved(const struct url *url)
+{
+    static atomic_uint turn;
+    struct asking a = {.code = ERR_UNAVAILABLE};
+    struct err ignored = ERR_INIT;
+    size_t n = count_hosts(url->sentinels), first = atomic_fetch_add(&turn, 1) % n;
+    size_t answers = 0, others = 0;
+    const char *at = url->sentinels;
+    char place[280];
+
+    if (begin(&a, url, &ignored) < 0)
+        return false;
+    for (size_t i = 0; i < first + n; i++) {
+        int is_other;
+
+        at = *at != '\0' ? at : url->sentinels;
+        if (url_next_host(&at, SENTINEL_PORT, &a.sentinel, &ignored) < 0)
+            break;
+        is_other = i >= first ? names_another(&a.sentinel, url) : -1;
+        if (is_other < 0)
+            continue;
+        answers++;
+        others += (size_t)is_other;
+        /* Mostly the first that is asked says that all is as it was. */
+        if (others == 0)
+            break;
+        show_place(&a.sentinel, place, sizeof(place));
+        if (is_other)
+            set_front(place);
+    }
+    explicit_bzero(&a.sentinel, sizeof(a.sentinel));
+    return 2 * others > answers;
 }
 
 /* ---- the server that they named */

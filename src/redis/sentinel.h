@@ -1,6 +1,7 @@
 /*
  * Where the master is that sentinels watch. They are asked at each connect, so that a failover is
  * followed by connecting anew; the one that answers is asked first the next time, in this process.
+ * An old master that lives on, cut off from them, breaks no link: so links ask now and then.
  *
  * Errors: UNAVAILABLE where another try may help (no sentinel answers, the named server is not the
  * master yet), CONFIG or DENIED where only an operator can (none knows the name, a wrong password).
@@ -26,6 +27,17 @@ int sentinel_use(const char *user, const char *password_file, char *const *annou
 /* Write where the master is into host, name and port, and take the sentinels out. Blocks. 0 or -1.
  */
 int sentinel_resolve(struct url *url, struct err *err);
+
+/* What was told last led to no master: ask the next of the list first. url: as before
+ * sentinel_resolve. */
+void sentinel_doubt(const struct url *url);
+
+/*
+ * Do they name another master than name and port of url, which sentinel_resolve told of the same
+ * sentinels? One is asked, by turns; if it says so, all are, and more than half of those that
+ * answer must. The next sentinel_resolve then asks one of these first. Blocks.
+ */
+bool sentinel_has_moved(const struct url *url);
 
 /* The server must say that it is the master. Blocks. master: its name, for the error. 0 or -1. */
 int sentinel_check_role(struct client *c, const char *master, struct err *err);

@@ -99,7 +99,7 @@ struct conn {
     struct piece *to_server, *to_client;
     struct pending *pending; /* commands without an answer yet, oldest first */
     size_t npending;
-    bool is_push; /* subscribed: messages come without a command */
+    bool is_push; /* subscribed, or a replica: what comes is no answer */
     bool is_dark; /* blackholed */
 };
 
@@ -396,7 +396,8 @@ static void command(struct conn *c, size_t n)
     name_of(&c->asked, name);
     count(name);
     r = rule_for(name);
-    if (strcmp(name, "SUBSCRIBE") == 0 || strcmp(name, "PSUBSCRIBE") == 0)
+    if (strcmp(name, "SUBSCRIBE") == 0 || strcmp(name, "PSUBSCRIBE") == 0 ||
+        strcmp(name, "PSYNC") == 0)
         c->is_push = true;
     if (r != NULL && r->act == ACT_RST)
         reset_fd(&c->client);

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "../support/certs.h"
 #include "../support/env.h"
 #include "../support/shell.h"
 #include "base/cleanup.h"
@@ -24,19 +25,6 @@
 
 #define LONG_MS 60000
 #define JOBS 1000
-
-/* A CA, and certificates that it or another one signed. */
-#define MAKE_CERTIFICATES                                                                          \
-    "cd $DIR && ca() { openssl req -x509 -newkey rsa:2048 -nodes -keyout $1.key -out $1.crt "      \
-    "-subj /CN=$1 -days 30; } 2>>log && sign() { openssl req -newkey rsa:2048 -nodes -keyout "     \
-    "$1.key -out $1.csr -subj /CN=$1 && echo \"subjectAltName=$3\" >ext && openssl x509 -req "     \
-    "-in $1.csr -CA $2.crt -CAkey $2.key -CAcreateserial $4 -extfile ext -out $1.crt; } 2>>log "   \
-    "&& ca ca && ca other && sign server ca DNS:localhost,IP:127.0.0.1 '-days 30' && "             \
-    "sign expired ca DNS:localhost '-not_after 20200101000000Z -not_before 20190101000000Z' "      \
-    "|| sign expired ca DNS:localhost '-days -1'; sign client ca DNS:me '-days 30' && "            \
-    "sign foreign other DNS:me '-days 30' && openssl req -x509 -newkey rsa:2048 -nodes -keyout "   \
-    "self.key -out self.crt -subj /CN=localhost -addext subjectAltName=DNS:localhost -days 30 "    \
-    "2>>log && chmod 600 *.key && chmod 644 expired.key"
 
 static char certs[64]; /* folder */
 static int tls_port, plain_port;
@@ -331,7 +319,7 @@ static int make_certificates(void **state)
     test_folder_make(certs);
     assert_int_equal(setenv("DIR", certs, 1), 0);
     assert_int_equal(setenv("LATER", later, 1), 0);
-    return test_sh(MAKE_CERTIFICATES);
+    return certs_make(certs);
 }
 
 static int remove_certificates(void **state)
