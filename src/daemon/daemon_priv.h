@@ -71,7 +71,6 @@ struct daemon {
     struct err
         reload_refused; /* why the last reload was, or what it left to a restart; NONE: neither */
     struct url url;
-    char replid[48]; /* history of the server of the last link */
     struct mono down_logged;
     struct mono trouble_since; /* lines about the link and refusals are counted from here */
     unsigned trouble_lines;

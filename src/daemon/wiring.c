@@ -417,21 +417,6 @@ static void note_missing(struct daemon *d, const struct preflight *p)
     }
 }
 
-/* Another history than that of the last link, continued by a replica: a failover. A server that was
- * only started anew is reconciled with, as ever. */
-static void hear_history(struct daemon *d, const struct probe_result *server)
-{
-    bool is_other = d->replid[0] != '\0' && strcmp(d->replid, server->replid) != 0;
-
-    if (is_other && server->is_promoted) {
-        log_warn("event=failover reason=\"a replica has taken over: what had not reached it is "
-                 "lost\"");
-        sched_failed_over(d->sched);
-    }
-    if (server->replid[0] != '\0')
-        memcpy(d->replid, server->replid, sizeof(d->replid));
-}
-
 static void on_up(void *arg, const struct probe_result *server)
 {
     struct daemon *d = arg;
@@ -455,7 +440,11 @@ static void on_up(void *arg, const struct probe_result *server)
         }
     }
     note_missing(d, &server->preflight);
-    hear_history(d, server);
+    if (server->has_failed_over) {
+        log_warn("event=failover reason=\"a replica has taken over: what had not reached it is "
+                 "lost\"");
+        sched_failed_over(d->sched);
+    }
     d->was_up = d->has_been_up = true;
     d->down_logged = (struct mono){0};
     sched_link_up(d->sched, mono_now());

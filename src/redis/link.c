@@ -35,7 +35,8 @@ struct link {
     int64_t renew_ms;     /* 0: never */
     struct probe *master; /* with sentinels, while the link is up: looks whether it still is */
     struct loop_timer *look;
-    struct url at; /* what the sentinels named, for that */
+    struct url at;   /* what the sentinels named, for that */
+    char replid[48]; /* history of the server of the last link */
     struct mono up_since;
     unsigned failures;
     bool is_refused; /* the password was: send it again when it is asked for next */
@@ -111,11 +112,23 @@ static void watch_master(struct link *l, const struct probe_result *result)
         return;
     l->at = l->url;
     text_copy(l->at.name, sizeof(l->at.name), result->url.name);
+    text_copy(l->at.host, sizeof(l->at.host), result->url.host);
     l->at.port = result->url.port;
     loop_timer_set(l->look, LOOK_MS);
 }
 
 /* ---- up */
+
+/* Another history than that of the last link, continued by a replica: a failover. A server that was
+ * only started anew is none. */
+static void hear_history(struct link *l, struct probe_result *server)
+{
+    bool is_other = l->replid[0] != '\0' && strcmp(l->replid, server->replid) != 0;
+
+    server->has_failed_over = is_other && server->is_promoted;
+    if (server->replid[0] != '\0')
+        memcpy(l->replid, server->replid, sizeof(l->replid));
+}
 
 static void on_probe(void *arg, struct probe_result *result)
 {
@@ -135,6 +148,7 @@ static void on_probe(void *arg, struct probe_result *result)
     l->up_since = mono_now();
     sub_start(l->sub, &result->url);
     watch_master(l, result);
+    hear_history(l, result);
     l->events.up(l->events.arg, result);
 }
 

@@ -18,10 +18,11 @@ struct probe_result {
     char text[256];         /* why not */
     struct url url;         /* with the numeric address that answered, and the password */
     struct lib_state lib;
-    char server[32];  /* redis_version */
-    char replid[48];  /* master_replid; "" where the server does not tell */
-    bool has_moved;   /* PROBE_MASTER: the sentinels name another server */
-    bool is_promoted; /* it was a replica once, and has taken over */
+    char server[32];      /* redis_version */
+    char replid[48];      /* master_replid; "" where the server does not tell */
+    bool has_moved;       /* PROBE_MASTER: the sentinels name another server */
+    bool is_promoted;     /* it was a replica once, and has taken over */
+    bool has_failed_over; /* by the link: from the server of its last link */
     struct preflight preflight;
     struct wire *wire; /* connected and logged in; who takes it writes NULL here */
 };

@@ -1,5 +1,6 @@
 /* The keeper of a permit of a gate: every answer and every missing answer, in virtual time. */
 #include "keeper_world.h"
+#include "sched/sched.h"
 
 static void test_it_comes_in_and_goes(void **state)
 {
@@ -42,6 +43,65 @@ static void test_it_starts_only_behind_a_fresh_beat(void **state)
     world.admits = true;
     beaten(STORE_OK);
     out("S");
+}
+
+/* The permit may be lost with what had not reached the replica, or be given out there twice. */
+static void test_a_failover(void **state)
+{
+    (void)state;
+    begin(false, -1, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
+    keeper_failed_over(keeper, now);
+    keeper_link_up(keeper, now);
+    out("RNE");
+    beaten(STORE_OK);
+    entered(true);
+    out("N");
+    now = mono_add_ms(now, SCHED_FAILOVER_MS - 1);
+    keeper_on_timer(keeper, now);
+    out("");
+    until_out();
+    beaten(STORE_OK);
+    out("ES");
+    assert_int_equal(gone_ms((struct mono){1000000}), SCHED_FAILOVER_MS);
+    /* Inside: it is asked for again, and nothing is told if it is there as it was. */
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
+    keeper_failed_over(keeper, now);
+    keeper_link_up(keeper, now);
+    beaten(STORE_OK);
+    out("En");
+    entered(true);
+    assert_int_equal(world.times_told, 0);
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
+    keeper_failed_over(keeper, now);
+    keeper_link_up(keeper, now);
+    beaten(STORE_OK);
+    out("En");
+    entered(false);
+    out("k");
+}
+
+/* What was granted is asked for again: the other server may know nothing of it. */
+static void test_a_failover_before_the_start(void **state)
+{
+    (void)state;
+    begin(false, -1, 0);
+    world.admits = false;
+    keeper_link_up(keeper, now);
+    registered();
+    entered(true);
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
+    keeper_failed_over(keeper, now);
+    keeper_link_up(keeper, now);
+    world.admits = true;
+    out("RNEE");
+    beaten(STORE_OK);
+    out("N");
+    entered(false);
+    out("");
 }
 
 static void test_it_waits_for_its_turn(void **state)
@@ -491,6 +551,8 @@ int main(void)
         cmocka_unit_test_teardown(test_it_comes_in_and_goes, done),
         cmocka_unit_test_teardown(test_what_cannot_run_gives_its_permit_back, done),
         cmocka_unit_test_teardown(test_it_starts_only_behind_a_fresh_beat, done),
+        cmocka_unit_test_teardown(test_a_failover, done),
+        cmocka_unit_test_teardown(test_a_failover_before_the_start, done),
         cmocka_unit_test_teardown(test_it_waits_for_its_turn, done),
         cmocka_unit_test_teardown(test_it_does_not_wait, done),
         cmocka_unit_test_teardown(test_it_waits_so_long, done),

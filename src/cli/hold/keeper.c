@@ -92,6 +92,10 @@ void keeper_try_to_start(struct keeper *k, struct mono now)
 {
     if (k->conf.is_once && !k->may_run)
         return;
+    if (mono_before(now, k->start_from)) {
+        k->beat_at = mono_min(k->beat_at, k->start_from);
+        return;
+    }
     if (!k->is_kept && !k->ops->admits(k->ctx, k->fence))
         return;
     k->stage = INSIDE;
@@ -104,7 +108,7 @@ void keeper_try_to_start(struct keeper *k, struct mono now)
 void keeper_start_or_beat(struct keeper *k, struct mono now)
 {
     keeper_try_to_start(k, now);
-    if (k->stage == GRANTED)
+    if (k->stage == GRANTED && !mono_before(now, k->start_from))
         k->beat_at = now;
 }
 
@@ -145,6 +149,7 @@ void keeper_forgotten(struct keeper *k, bool is_given_up)
     else if (k->is_kept && !k->is_regaining)
         k->ops->tell(k->ctx, "the permit was lost; the command goes on (on_lost: keep)");
     k->is_regaining = true;
+    k->is_unsure = false;
 }
 
 static void press_softly(struct keeper *k, struct mono kill_at, const char *why)
@@ -386,6 +391,16 @@ void keeper_link_up(struct keeper *k, struct mono now)
     if (k->epoch != 0)
         k->beat_at = now;
     keeper_on_timer(k, now);
+}
+
+void keeper_failed_over(struct keeper *k, struct mono now)
+{
+    k->start_from = mono_add_ms(now, SCHED_FAILOVER_MS);
+    k->wants_permit = true;
+    if (k->stage == GRANTED)
+        k->stage = OUTSIDE;
+    if (k->stage == INSIDE && !k->is_regaining)
+        k->is_regaining = k->is_unsure = true;
 }
 
 void keeper_link_down(struct keeper *k, struct mono now, enum error_class class, const char *text)

@@ -62,10 +62,14 @@ void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_r
 }
 
 /* The answer to ENTER while the command runs and Redis had not known of its permit. */
-static void regain(struct keeper *k, bool is_granted)
+static void regain(struct keeper *k, bool is_granted, int64_t fence)
 {
-    if (is_granted) {
-        k->is_regaining = false;
+    bool was_there = k->is_unsure && (k->conf.is_sem || fence == k->fence);
+
+    if (is_granted && was_there) {
+        k->is_regaining = k->is_unsure = false;
+    } else if (is_granted) {
+        k->is_regaining = k->is_unsure = false;
         k->ops->tell(k->ctx, k->conf.is_sem
                                  ? "Redis had lost the permit; it is held again"
                                  : "Redis had lost the lock; it is held again, but with another "
@@ -82,7 +86,7 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
     if (r->status != STORE_OK) {
         keeper_forgotten(k, r->status == STORE_GIVEN_UP);
     } else if (k->stage == INSIDE && k->is_regaining) {
-        regain(k, r->is_granted);
+        regain(k, r->is_granted, r->fence);
     } else if (k->stage == OUTSIDE && r->is_granted) {
         k->stage = GRANTED;
         k->may_run = false;

@@ -301,7 +301,8 @@ static void on_up(void *arg, const struct probe_result *server)
 {
     struct lock *l = arg;
 
-    (void)server;
+    if (server->has_failed_over)
+        keeper_failed_over(l->keeper, mono_now());
     keeper_link_up(l->keeper, mono_now());
 }
 
