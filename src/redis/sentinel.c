@@ -313,7 +313,8 @@ static int names_another(const struct url *sentinel, const struct url *url)
     if (ask(sentinel, &said, &ignored) <= 0)
         return -1;
     translate(&said);
-    return strcmp(said.host, url->name) != 0 || said.port != url->port;
+    return said.port != url->port ||
+           (strcmp(said.host, url->name) != 0 && strcmp(said.host, url->host) != 0);
 }
 
 bool sentinel_has_moved(const struct url *url)

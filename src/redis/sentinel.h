@@ -33,9 +33,10 @@ int sentinel_resolve(struct url *url, struct err *err);
 void sentinel_doubt(const struct url *url);
 
 /*
- * Do they name another master than name and port of url, which sentinel_resolve told of the same
- * sentinels? One is asked, by turns; if it says so, all are, and more than half of those that
- * answer must. The next sentinel_resolve then asks one of these first. Blocks.
+ * Do they name another master than url says, which has these sentinels, what sentinel_resolve told
+ * as name and port, and as host the address that answered (some may know it by that)? One is asked,
+ * by turns; if it says so, all are, and more than half of those that answer must. The next
+ * sentinel_resolve then asks one of these first. Blocks.
  */
 bool sentinel_has_moved(const struct url *url);
 
