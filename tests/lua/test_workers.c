@@ -551,6 +551,31 @@ static void test_unserved_queues(void **state)
     assert_string_equal(redis("EXISTS R:unserved R:notes"), "0");
 }
 
+/* A head only says when to look. Nobody looks where nobody serves: there it may be of jobs that
+ * were cancelled, moved or purged. */
+static void test_unserved_without_due_jobs(void **state)
+{
+    const char *w = worker(), *gone = add("gone x"), *moved = add("moved x");
+
+    (void)state;
+    (void)add("purged x");
+    (void)redis("ZADD R:heads 1000 raw 1000 empty");
+    (void)redis("ZADD R:due:raw 4102444800000 x");
+    (void)add("sms x");
+    assert_string_equal(fcall("later_v1_tidy %s 0", w), "[[] 0]");
+    (void)redis("HSET R:unserved gone 1 moved 1 purged 1 sms 1 raw 1 empty 1");
+    (void)fcall("later_cancel %s", gone);
+    (void)fcall("later_reschedule %s 4102444800000", moved);
+    (void)redis("DEL R:q:purged:5");
+    assert_string_equal(fcall("later_v1_tidy %s 0", w), "[[sms] 0]");
+    assert_string_equal(redis("HKEYS R:unserved"), "[sms]");
+    assert_string_equal(redis("HKEYS R:notes"), "[unserved-queue:sms]");
+    /* The heads of the others are right now. */
+    assert_string_equal(redis("ZMSCORE R:heads gone purged empty moved raw"),
+                        "[nil nil nil 4102444800000 4102444800000]");
+    assert_string_equal(redis("ZCOUNT R:heads -inf 4102444799999"), "1");
+}
+
 /* A key of a foreign type keeps only what reads it from being done. */
 static void test_tidy_past_foreign_keys(void **state)
 {
@@ -776,6 +801,7 @@ int main(void)
                                        FX_TEST(test_tidy_buries_what_is_never_due),
                                        FX_TEST(test_tidy_repairs_marks),
                                        FX_TEST(test_unserved_queues),
+                                       FX_TEST(test_unserved_without_due_jobs),
                                        FX_TEST(test_tidy_past_foreign_keys),
                                        FX_TEST(test_tidy_of_many_awaited),
                                        FX_TEST(test_tidy_refusals),

@@ -111,14 +111,43 @@ function L.served(R)
   end
 end
 
--- Write a note of each queue with due jobs that nobody has served for a minute. -> their names
+-- -> when the first job of a queue with a due head that nobody serves is due. Steps put a head
+-- right, and nobody makes them here: it may be of jobs that were cancelled, moved or purged. So it
+-- is put right now.
+local function first_unserved(R, queue, now_ms)
+  local usual = db('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
+  if usual[2] and L.due(usual[2]) <= now_ms or
+     string.find(db('HGET', R .. ':prio', queue) or '', 'g', 1, true) then
+    return now_ms -- a granted job is in no set, and needs a head
+  end
+  local keys, first = {}, math.huge
+  for i, set in ipairs(L.head_sets(R, queue)) do
+    keys[i] = set.key
+  end
+  L.learn_absent(keys)
+  for _, key in ipairs(keys) do
+    local row = db('ZRANGE', key, 0, 0, 'WITHSCORES')
+    first = row[2] and math.min(first, L.due(row[2])) or first
+  end
+  if first == math.huge then
+    db('ZREM', R .. ':heads', queue)
+  elseif first > now_ms then
+    db('ZADD', R .. ':heads', first, queue)
+  end
+  return first
+end
+
+-- Write a note of each queue with due jobs that nobody has served for a minute. A key of a foreign
+-- type counts as a due job: its queue is not well. -> their names
 local function unserved(R, is_served, now_ms)
   local out = {}
   local due = db('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms), 'LIMIT', 0, 1000)
   local is_due = {}
   for _, queue in ipairs(due) do
-    is_due[queue] = true
-    if not is_served(queue) and not L.paused_until(db('HGET', R .. ':paused', queue), now_ms) then
+    local first = not is_served(queue) and
+                  (L.unless_foreign(first_unserved, R, queue, now_ms) or now_ms)
+    is_due[queue] = first and first <= now_ms
+    if is_due[queue] and not L.paused_until(db('HGET', R .. ':paused', queue), now_ms) then
       db('HSETNX', R .. ':unserved', queue, L.int(now_ms))
       local since = tonumber(db('HGET', R .. ':unserved', queue))
       if since and now_ms - since >= 60000 then
@@ -128,7 +157,7 @@ local function unserved(R, is_served, now_ms)
     end
   end
   for _, queue in ipairs(db('HKEYS', R .. ':unserved')) do
-    if is_served(queue) or not is_due[queue] then
+    if not is_due[queue] then
       db('HDEL', R .. ':unserved', queue)
       db('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
     end

@@ -628,6 +628,26 @@ static int due_queues(const struct model *m, int *order)
     return n;
 }
 
+/* Put the head of a queue right that nobody serves. A granted job keeps it as it is. */
+static void mend_head(struct model *m, int q)
+{
+    struct model_queue *queue = &m->queue[q];
+    struct model_raw *raw[MODEL_RAWS];
+    int64_t first = INT64_MAX;
+
+    if (strchr(queue->marks, 'g') != NULL)
+        return;
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].state == JOB_WAITING && m->job[i].queue == q && m->job[i].pin[0] == '\0' &&
+            m->job[i].score < first)
+            first = m->job[i].score;
+    if (model_raws(m, q, raw) > 0 && model_due(raw[0]->score) < first)
+        first = model_due(raw[0]->score);
+    queue->has_head = first < INT64_MAX;
+    if (queue->has_head && first > MODEL_MS(m))
+        queue->head = first;
+}
+
 static void unserved(struct model *m, struct buf *out)
 {
     int order[MODEL_QUEUES], n = due_queues(m, order);
@@ -636,7 +656,10 @@ static void unserved(struct model *m, struct buf *out)
     for (int i = 0; i < n; i++) {
         struct model_queue *queue = &m->queue[order[i]];
 
-        if (is_served(m, queue->name) || model_paused(m, order[i]) >= 0)
+        if (is_served(m, queue->name))
+            continue;
+        mend_head(m, order[i]);
+        if (!queue->has_head || queue->head > MODEL_MS(m) || model_paused(m, order[i]) >= 0)
             continue;
         if (queue->unserved == MODEL_NONE)
             queue->unserved = MODEL_MS(m);
