@@ -230,6 +230,50 @@ static void test_rights(void **state)
     (void)redis("ACL SETUSER default reset on nopass ~* &* +@all");
 }
 
+static const char *notes(void)
+{
+    (void)fcall("later_v1_health %d", GRACE);
+    return at(3, -1);
+}
+
+/* A note of a gate without a definition holds until the gate has one, or no job waits there. */
+static void test_no_limit(void **state)
+{
+    const char *w = limited("mail,fax", 4, "");
+
+    (void)state;
+    (void)add("mail x");
+    (void)add("fax x");
+    (void)redis("HSET R:queues mail rate=gw fax sem=gw");
+    assert_string_equal(claim(w, "mail", 1), "nil");
+    assert_string_equal(claim(w, "fax", 1), "nil");
+    assert_starts(notes(), "[no-limit:gw ");
+    (void)fcall("later_limit_set gw semaphore 5"); /* fax is let in; mail waits for a rate */
+    assert_starts(notes(), "[no-limit:gw ");
+    (void)fcall("later_limit_set gw rate 100/1s");
+    assert_string_equal(notes(), "[]");
+    assert_string_equal(redis("HKEYS R:notes"), "[no-limit:gw]");
+    (void)redis("HSET R:notes no-limit:%s %lld", LONG_TRACE, (long long)now_ms());
+    assert_starts(notes(), "[no-limit:01-"); /* cut: nobody knows which gate it is */
+}
+
+/* The same when the jobs are cancelled, and by a template. */
+static void test_no_limit_is_over(void **state)
+{
+    const char *w = limited("mail,fax", 4, ""), *id = add("mail x");
+
+    (void)state;
+    (void)add("fax key 7 x");
+    (void)redis("HSET R:queues mail rate=gw fax sem=t:{key}");
+    assert_string_equal(claim(w, "mail", 1), "nil");
+    assert_string_equal(claim(w, "fax", 1), "nil");
+    assert_string_equal(redis("HLEN R:notes"), "2");
+    (void)fcall("later_cancel %s", id);
+    assert_starts(notes(), "[no-limit:t:7 ");
+    (void)fcall("later_limit_set t:{key} semaphore 5");
+    assert_string_equal(notes(), "[]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_late_queue),
@@ -240,6 +284,8 @@ int main(void)
                                        FX_TEST(test_suspects),
                                        FX_TEST(test_worker_row),
                                        FX_TEST(test_first_parked),
+                                       FX_TEST(test_no_limit),
+                                       FX_TEST(test_no_limit_is_over),
                                        FX_TEST(test_rights)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

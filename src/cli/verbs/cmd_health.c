@@ -163,7 +163,8 @@ static void judge_note(struct health *h, const char *note, int64_t ago_ms)
             what + 1);
     } else if (strncmp(note, "no-limit:", 9) == 0) {
         health_add(h->causes, "cause", "no-limit",
-                   "jobs wait at %.160s, which has no definition: later limits set defines it",
+                   "jobs wait at %.160s, which is not defined as the gate that they need (later "
+                   "gates shows it): later limits set defines it",
                    what + 1);
     } else if (strncmp(note, "queue-gates:", 12) == 0) {
         health_add(

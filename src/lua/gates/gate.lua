@@ -83,7 +83,7 @@ function L.free_permits(book, g)
   local free = g.free
   if not free then
     if g.kind ~= 'lock' and not g.limit then
-      L.note(book.R, string.sub('no-limit:' .. g.name, 1, 200), book.now_ms)
+      L.note(book.R, string.sub('no-limit:' .. g.name, 1, L.NOTE_BYTES), book.now_ms)
       free = 0
     else
       free = L.KINDS[g.kind].free_permits(book, g)

@@ -230,7 +230,7 @@ local function write(R, item, ctx)
 end
 
 local function note(R, item, why, now_ms)
-  L.note(R, string.sub('bad-adoption:' .. item.queue .. ' ' .. why, 1, 200), now_ms)
+  L.note(R, string.sub('bad-adoption:' .. item.queue .. ' ' .. why, 1, L.NOTE_BYTES), now_ms)
 end
 
 -- -> its row of the reply

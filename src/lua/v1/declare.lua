@@ -78,7 +78,7 @@ local function fill_limits(book, limits, kinds)
       L.touch_under(book, kinds[i], name)
     elseif was[i] ~= text then
       differ[#differ + 1] = {name, was[i] or ''}
-      L.note(R, L.one_line(string.sub('limit-differs:' .. name, 1, 200)), book.now_ms)
+      L.note(R, L.one_line(string.sub('limit-differs:' .. name, 1, L.NOTE_BYTES)), book.now_ms)
     end
   end
   L.list_templates(R, templates, true)

@@ -96,7 +96,7 @@ local function tell_failure(book, s, why)
   if not text then
     error(why, 0)
   end
-  L.note(book.R, string.sub('bad-schedule:' .. s.name .. ' ' .. L.one_line(text), 1, 200),
+  L.note(book.R, string.sub('bad-schedule:' .. s.name .. ' ' .. L.one_line(text), 1, L.NOTE_BYTES),
          book.now_ms)
 end
 

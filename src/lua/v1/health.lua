@@ -15,8 +15,8 @@
 -- room for it, and this worker said that it cannot run its jobs (L.defect_in); or all workers that
 -- serve it are quiet.
 -- unsealed batch: [name, touched_ms], see L.unsealed_batches.
--- notes: as in later_stats, of the last ten minutes. names: how many queues have a name; from
--- names_max on a new queue that nobody serves is refused. no-writes.
+-- notes: as in later_stats, of the last ten minutes; no-limit only while it holds. names: how many
+-- queues have a name; from names_max on a new queue that nobody serves is refused. no-writes.
 -- Cost: O(workers + late queues), and running jobs up to 1000 where a worker runs fewer of a late
 -- queue at once than it has places.
 
@@ -38,12 +38,30 @@ local function first_due(R, queue)
   return first
 end
 
--- -> the notes of the last ten minutes. Where no worker tidies, nothing else removes older ones.
+-- Does a job wait at a semaphore or rate of this name that is not defined? A name that the note has
+-- cut cannot be asked for.
+local function is_shut(R, name)
+  if #name >= L.NOTE_BYTES - #'no-limit:' then
+    return true
+  end
+  for _, kind in ipairs({'sem', 'rate'}) do
+    local ok, limit = L.try(L.limit_of, R, kind, name)
+    if not (ok and limit) and
+       redis.call('EXISTS', R .. ':wait:' .. kind .. ':' .. name) == 1 then
+      return true
+    end
+  end
+  return false
+end
+
+-- -> the notes of the last ten minutes that hold: of a gate without a definition only while it has
+-- none. Where no worker tidies, nothing else removes older ones.
 local function fresh_notes(R, now_ms)
   local all, fresh = redis.call('HGETALL', R .. ':notes'), {}
   for i = 1, #all, 2 do
-    local seen = L.whole(all[i + 1])
-    if seen and seen >= now_ms - 600000 and seen <= now_ms + 600000 then
+    local seen, gate = L.whole(all[i + 1]), string.match(all[i], '^no%-limit:(.*)$')
+    if seen and seen >= now_ms - 600000 and seen <= now_ms + 600000 and
+       (not gate or is_shut(R, gate)) then
       fresh[#fresh + 1] = all[i]
       fresh[#fresh + 1] = all[i + 1]
     end

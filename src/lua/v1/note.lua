@@ -20,7 +20,7 @@ L.register('later_v1_note', {'allow-oom'}, function(R, args)
                               db('ZSCORE', R .. ':heads', queue)))
     end
   else
-    L.note(R, L.one_line(string.sub(kind .. ':' .. name, 1, 200)), now_ms)
+    L.note(R, L.one_line(string.sub(kind .. ':' .. name, 1, L.NOTE_BYTES)), now_ms)
   end
   return 'noted'
 end)

@@ -61,6 +61,8 @@ local function repair_marks(R, queue)
   end
 end
 
+L.NOTE_BYTES = 200          -- of a note's name
+
 local function write_note(R, name, now_ms)
   local key = R .. ':notes'
   if redis.call('HLEN', key) < 100 or redis.call('HEXISTS', key, name) == 1 then
