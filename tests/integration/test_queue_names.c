@@ -81,6 +81,34 @@ static void test_an_add_tells_that_nobody_serves_it(void **state)
     assert_says(&err, "queue reports: the job waits until one does\n");
 }
 
+/* So does every other command that adds jobs to a queue, or will. */
+static void test_what_adds_tells_that_nobody_serves_it(void **state)
+{
+    (void)state;
+    serve("mail");
+    assert_int_equal(feed("a\nb\n", "add", "mial", "--from", "-"), 0);
+    assert_says(&err, "queue mial: the jobs wait until one does; did you mean mail?\n");
+    assert_int_equal(feed("{\"payload\":\"a\"}\n", "import", "mial"), 0);
+    assert_says(&err, "queue mial: the jobs wait until one does; did you mean mail?\n");
+    do_redis("ZADD", "old", "1795000000", "a");
+    assert_int_equal(run("import", "mial", "--zset", "old", "--unit", "s"), 0);
+    assert_says(&err, "queue mial: the jobs wait until one does; did you mean mail?\n");
+    assert_int_equal(run("schedule", "add", "mial", "every", "1h", "x"), 0);
+    assert_says(&err, "queue mial: its jobs wait until one does; did you mean mail?\n");
+    assert_int_equal(run("schedule", "add", "s", "every", "1h", "x", "--queue", "mial"), 0);
+    assert_says(&err, "queue mial: its jobs wait until one does; did you mean mail?\n");
+    assert_int_equal(feed("CRON_TZ=UTC\n@daily x\n", "schedule", "import", "-", "--queue", "mial"),
+                     0);
+    assert_says(&err, "queue mial: the jobs wait until one does; did you mean mail?\n");
+    /* Where it is served, or nothing was added, there is nothing to tell. */
+    assert_int_equal(feed("a\nb\n", "add", "mail", "--from", "-"), 0);
+    assert_int_equal(err.len, 0);
+    assert_int_equal(run("schedule", "add", "s", "every", "1h", "x", "--queue", "mail"), 0);
+    assert_int_equal(err.len, 0);
+    assert_int_equal(run("schedule", "add", "s", "every", "1x", "x", "--queue", "mial"), 65);
+    assert_null(strstr(buf_str(&err), "no running worker"));
+}
+
 /* The id that is printed is that of a job that has ended. */
 static void test_an_add_tells_of_a_key_that_is_held(void **state)
 {
@@ -150,6 +178,7 @@ int main(void)
         cmocka_unit_test_setup(test_tail_tells_of_a_name, flush_all),
         cmocka_unit_test_setup(test_a_queue_without_jobs_is_none, flush_all),
         cmocka_unit_test_setup(test_an_add_tells_that_nobody_serves_it, flush_all),
+        cmocka_unit_test_setup(test_what_adds_tells_that_nobody_serves_it, flush_all),
         cmocka_unit_test_setup(test_an_add_tells_of_a_key_that_is_held, flush_all),
         cmocka_unit_test_setup(test_an_add_that_adds_nothing_waits_for_nobody, flush_all),
         cmocka_unit_test_setup(test_quiet_trusts_no_worker_that_was_not_heard, flush_all),

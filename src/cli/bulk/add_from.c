@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/args/queue_name.h"
 #include "cli/args/recents.h"
 #include "cli/bulk/adds.h"
 #include "cli/show/json.h"
@@ -174,6 +175,8 @@ int add_from(struct cli *cli, const struct cli_call *front, const char *path, st
             json_print(adds_json(&a, queue_of(&a)));
         else
             out_printf("%llu %s added\n", added, added == 1 ? "job" : "jobs");
+        if (status == 0 && added > 0)
+            queue_name_warn(cli, queue_of(&a), "the jobs wait");
     }
     adds_done(&a);
     return status;

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/args/queue_name.h"
 #include "cli/bulk/crontab.h"
 #include "cli/bulk/feed.h"
 #include "cli/schedules.h"
@@ -24,7 +25,7 @@ struct import {
     char tz[65];
     bool has_tz; /* somebody has named the zone, and who imports knows it */
     unsigned long line;
-    size_t left_out;
+    size_t taken, left_out;
 };
 
 /* What became of a line. name: "" for none. status: "added", "same", "checked", or "left out". */
@@ -32,6 +33,7 @@ static void tell(struct import *im, const char *name, const char *status, const 
 {
     bool is_taken = strcmp(status, "left out") != 0;
 
+    im->taken += is_taken;
     if (im->cli->json) {
         json_t *row = json_object();
 
@@ -320,5 +322,7 @@ int import_crontab(struct cli *cli, struct err *err)
     for (size_t i = 0; result == 0 && lines[i] != NULL; i++)
         result = take_line(&im, lines[i], err);
     mem_free_list(lines);
+    if (im.taken > 0)
+        queue_name_warn(cli, queue, "the jobs wait");
     return result < 0 ? -1 : im.left_out > 0;
 }

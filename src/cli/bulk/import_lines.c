@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/args/queue_name.h"
 #include "cli/bulk/adds.h"
 #include "cli/bulk/job_json.h"
 #include "cli/show/json.h"
@@ -153,6 +154,8 @@ int import_lines(struct cli *cli, const char *path, const struct import_how *how
         adds_run(&a);
         status = adds_tell(&a);
         tell(&a, &im);
+        if (status == 0 && a.tally.count[LINE_ADDED] > 0)
+            queue_name_warn(cli, cli->argv[0], "the jobs wait");
     }
     call_args_done(&im.words);
     adds_done(&a);

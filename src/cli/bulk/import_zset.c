@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "cli/args/queue_name.h"
 #include "cli/bulk/meter.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -144,6 +145,8 @@ int import_zset(struct cli *cli, struct err *err)
     meter_wipe(&s.meter);
     if (result == 0 || s.added > 0)
         tell(&s);
+    if (result == 0 && s.added > 0)
+        queue_name_warn(cli, cli->argv[0], "the jobs wait");
     if (result == 0)
         result = judge(&s, err);
     buf_done(&s.score);

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/again.h"
-#include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
 #include "cli/bulk/add_from.h"
 #include "cli/bulk/feed.h"
@@ -122,7 +121,6 @@ static int run_run(struct cli *cli, struct err *err)
                       name, queue, name, name);
         return status;
     }
-    queue_name_warn(cli, queue, "the jobs wait");
     r = call_named(cli, "later_batch_seal", err);
     reply_free(r);
     return r != NULL ? 0 : -1;

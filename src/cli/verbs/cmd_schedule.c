@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
 #include "cli/args/thens.h"
 #include "cli/args/when.h"
@@ -82,7 +83,7 @@ static int run_add(struct cli *cli, struct err *err)
         "tz",       "queue",   "overlap", "splay", "from", "until", "priority", "key",
         "attempts", "timeout", "expire",  "keep",  "lock", "sem",   "rate",     NULL};
     CLEANUP_FREE char *thens = NULL;
-    const char *tz = cli_value(cli, "tz");
+    const char *tz = cli_value(cli, "tz"), *queue = cli_value(cli, "queue");
     struct cli_call call = {.n = 0};
     struct reply *r;
 
@@ -101,7 +102,10 @@ static int run_add(struct cli *cli, struct err *err)
     r = cli_fcall(cli, "later_schedule_set", &call, err);
     if (r == NULL)
         name_is_no_queue(cli, err);
-    return show_status(cli, r);
+    if (show_status(cli, r) < 0)
+        return -1;
+    queue_name_warn(cli, queue != NULL ? queue : cli->argv[1], "its jobs wait");
+    return 0;
 }
 
 /* ---- ls, show */
