@@ -93,8 +93,8 @@ int help_all(void)
               "in the environment.");
     put_block("Exit status",
               "0 fine, 1 refused or limited, 64 wrong arguments, 65 bad input, 66 no such job, "
-              "69 Redis cannot be reached, 75 try again later, 77 not allowed, 78 bad "
-              "configuration.");
+              "69 Redis cannot be reached, 74 the output cannot be written, 75 try again later, "
+              "77 not allowed, 78 bad configuration.");
     return 0;
 }
 

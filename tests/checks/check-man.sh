@@ -186,6 +186,34 @@ awk '/^\.S[hs]/ { inside = $0 == ".Ss Environment" } inside' "$man/later-handler
     grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/page"
 same 'variables' "$work/variables" 'doc/handlers.md' "$work/page" 'later-handlers(7)'
 
+# later-handlers(7): the words of a stream's headers, which the page has as one list, and its
+# answers, as in doc/stream.md.
+
+# The first cells of the tables of the section "$1" of file $2, a row a line.
+first_words() {
+    awk -v section="$1" '
+        /^#/ { inside = $0 == section }
+        inside && /^\| `/ { sub(/^\| /, ""); sub(/ \|.*/, ""); gsub(/`/, ""); print }' "$2"
+}
+
+first_words '### A job' doc/stream.md | tr ' ' '\n' >"$work/words"
+awk '/^\.Sh/ { inside = $2 == "STREAM" } inside && /^The words/ { words = 1; next }
+    words && /^Ignore/ { exit } words && /^\.Li [a-z]/ { $1 = ""; print }' "$man/later-handlers.7" |
+    tr ' ' '\n' | grep '^[a-z]' >"$work/page"
+same 'words of a header' "$work/words" 'doc/stream.md' "$work/page" 'later-handlers(7)'
+first_words '### Answers' doc/stream.md | sed 's/ .*//' >"$work/words"
+awk '/^\.Sh/ { inside = $2 == "STREAM" } inside && $1 == ".It" && $2 == "Li" { print $3 }' \
+    "$man/later-handlers.7" >"$work/page"
+same 'answers' "$work/words" 'doc/stream.md' "$work/page" 'later-handlers(7)'
+
+# later(1): the exit statuses, as in doc/cli.md.
+awk '/^## / { inside = $0 == "## Exit statuses" }
+    inside && /^\| [0-9]/ { sub(/^\| /, ""); sub(/ \|.*/, ""); gsub(/ \+ /, "+"); print }' doc/cli.md |
+    tr ' ' '\n' >"$work/statuses"
+awk '/^\.Sh/ { inside = $0 == ".Sh EXIT STATUS" }
+    inside && $1 == ".It" && $2 != 130 && $2 != 141 { gsub(/ \+ /, "+"); print $2 }' "$man/later.1" >"$work/page"
+same 'exit statuses' "$work/statuses" 'doc/cli.md' "$work/page" 'later(1)'
+
 # ---- a server with names for the completions
 
 # with_names COMMAND...: run it where `later` finds them

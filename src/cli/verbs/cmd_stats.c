@@ -231,9 +231,10 @@ const struct cli_verb cmd_stats = {
     "attempts\n"
     "failed, how late half of the starts and 99 in 100 were at most, the time of all runs, and "
     "how\n"
-    "many different keys the jobs had. Minutes are kept for 6 hours, hours for 15 days. At most "
-    "256\n"
-    "queues are counted one by one, all others as ~rest.\n"
+    "many different keys the jobs had. Minutes are kept for 6 hours, hours for 15 days; the "
+    "last\n"
+    "ten seconds are still to come. At most 256 queues are counted one by one, all others as "
+    "~rest.\n"
     "With --prometheus all of them as metrics, for the textfile collector of a node\n"
     "exporter: jobs by queue and state, how late jobs start, what ended how.",
     0,
