@@ -129,13 +129,16 @@ void cli_call_options(struct cli_call *call, const struct cli *cli, const char *
     }
 }
 
+static const char *user_of(const struct target *target)
+{
+    return target->url.user[0] != '\0' ? target->url.user : "default";
+}
+
 /* Redis names the command, which is always FCALL: say which function was refused to whom. */
 static void name_refused(const struct cli *cli, const char *function, struct err *err)
 {
-    const char *user = cli->target.url.user;
-
     if (err->code == ERR_DENIED && strstr(err->text, "(a right is missing") != NULL)
-        (void)err_wrap(err, "user %s, function %s", user[0] != '\0' ? user : "default", function);
+        (void)err_wrap(err, "user %s, function %s", user_of(&cli->target), function);
 }
 
 struct reply *cli_fcall(struct cli *cli, const char *function, const struct cli_call *call,
@@ -310,7 +313,8 @@ static void put_refusal(struct buf *line, const char *text)
     buf_puts(line, "]");
 }
 
-/* Write the server with the source of its name, then the text without the client's own prefix. */
+/* Write the server with the source of its name, who we are to it if that is what it is about, then
+ * the text without the client's own prefix. */
 static void put_server_error(struct buf *line, const struct target *target, const char *text)
 {
     CLEANUP_BUF struct buf server = BUF_INIT;
@@ -322,6 +326,12 @@ static void put_server_error(struct buf *line, const struct target *target, cons
     buf_puts(line, ": ");
     if (strncmp(text, where, n) == 0 && strncmp(text + n, ": ", 2) == 0)
         text += n + 2;
+    if (strncmp(text, "user ", 5) != 0 &&
+        (strstr(text, "NOPERM ") != NULL || strstr(text, "WRONGPASS ") != NULL)) {
+        buf_puts(line, "user ");
+        text_escape(line, user_of(target), strlen(user_of(target)));
+        buf_puts(line, ": ");
+    }
     text_escape(line, text, strlen(text));
 }
 
