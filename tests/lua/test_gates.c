@@ -195,6 +195,27 @@ static void test_bad_gates(void **state)
         assert_refused_line(rows[i].code, rows[i].line);
 }
 
+/* To define it as what was asked for would take it from those who use it as what it is. */
+static void test_limit_of_the_other_kind(void **state)
+{
+    static const char *const want_sem[] = {"later_sem_acquire gw ann", "later_add mail sem gw x"};
+    static const char *const want_rate[] = {"later_throttle smtp", "later_add mail rate smtp x"};
+    const char *w = worker();
+
+    (void)state;
+    (void)fcall("later_limit_set gw rate 5/1s");
+    (void)fcall("later_limit_set smtp semaphore 5");
+    for (int i = 0; i < 2; i++) {
+        assert_starts(fcall("%s", want_sem[i]), "!ELATER_LIMIT 'gw' is a rate and no semaphore");
+        assert_starts(fcall("%s", want_rate[i]), "!ELATER_LIMIT 'smtp' is a semaphore and no rate");
+    }
+    assert_starts(fcall("later_v1_enter %s sem:gw", w), "!ELATER_LIMIT 'gw' is a rate and no ");
+    assert_starts(fcall("later_v1_enter %s sem:none", w),
+                  "!ELATER_LIMIT there is no semaphore 'none': later_limit_set defines it");
+    assert_starts(fcall("later_throttle none"),
+                  "!ELATER_LIMIT there is no rate 'none': later_limit_set defines it");
+}
+
 /* ---- rates */
 
 static void test_throttle(void **state)
@@ -756,6 +777,7 @@ int main(void)
         FX_TEST(test_semaphore),
         FX_TEST(test_fenced),
         FX_TEST(test_bad_gates),
+        FX_TEST(test_limit_of_the_other_kind),
         FX_TEST(test_throttle),
         FX_TEST(test_rate_of_jobs),
         FX_TEST(test_a_longer_rate_remembers),

@@ -404,7 +404,7 @@ static void on_error(void *arg, enum error_class class, const char *text)
     struct lock *l = arg;
 
     (void)error_reply_err(&l->last_err, text);
-    if (cli_is_refusal(&l->last_err, "ELATER_LIMIT"))
+    if (cli_is_refusal(&l->last_err, "ELATER_LIMIT") && strstr(text, "there is no ") != NULL)
         (void)err_set(&l->last_err, ERR_REFUSED,
                       "ELATER_LIMIT there is no semaphore of this name: later limits set %.100s "
                       "semaphore N makes it",

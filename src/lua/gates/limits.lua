@@ -87,3 +87,16 @@ function L.limit_of(R, kind, name)
   local limit = L.parse_limit(row[1])
   return limit and limit.kind == kind and limit or nil, under
 end
+
+local WORDS = {sem = 'semaphore', rate = 'rate'}
+
+-- Fail if no such semaphore or rate is defined. One of the other kind is left to those who use it.
+function L.need_limit(R, kind, name)
+  if L.limit_of(R, kind, name) then
+    return
+  end
+  local other = kind == 'sem' and 'rate' or 'sem'
+  L.fail('ELATER_LIMIT', L.limit_of(R, other, name) and
+         L.quote(name) .. ' is a ' .. WORDS[other] .. ' and no ' .. WORDS[kind] or
+         'there is no ' .. WORDS[kind] .. ' ' .. L.quote(name) .. ': later_limit_set defines it')
+end

@@ -95,9 +95,8 @@ local function fill_gates(R, job, of_queue)
         L.check_gate_name(kind, filled)
         if i == 1 then
           job[field] = filled
-          if kind ~= 'lock' and not L.limit_of(R, kind, filled) then
-            L.fail('ELATER_LIMIT', 'there is no ' .. (kind == 'sem' and 'semaphore ' or 'rate ') ..
-                   L.quote(filled) .. ': later_limit_set defines it')
+          if kind ~= 'lock' then
+            L.need_limit(R, kind, filled)
           end
         end
       end

@@ -214,9 +214,8 @@ local function acquire(kind, what)
     local given = options(args, 3, {ttl = ttl_option, wait = wait_option})
     local book = L.book(R, L.now_us())
     local g = L.gate(book, kind .. ':' .. name)
-    if kind == 'sem' and not g.limit then
-      L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) ..
-             ': later_limit_set defines it')
+    if kind == 'sem' then
+      L.need_limit(R, kind, name)
     end
     return L.enter(book, g, who, given.ttl or TTL_MS, given.wait)
   end

@@ -27,10 +27,7 @@ L.register('later_throttle', {}, function(R, args)
   end
   local book = L.book(R, L.now_us())
   local g = L.gate(book, 'rate:' .. name)
-  if not g.limit then
-    L.fail('ELATER_LIMIT', 'there is no rate limit ' .. L.quote(name) ..
-           ': later_limit_set defines it')
-  end
+  L.need_limit(R, 'rate', name)
   local rate, kept = L.RATES[g.limit.algorithm], db('SCARD', g.granted)
   local is_limited = #db('ZRANGE', g.waiters, 0, 0) > 0 or L.free_permits(book, g) < n
   local retry_ms = -1

@@ -27,9 +27,8 @@ L.register('later_v1_enter', {}, function(R, args)
   end
   local book = L.book(R, L.now_us())
   local g = L.gate(book, id)
-  if kind == 'sem' and not g.limit then
-    L.fail('ELATER_LIMIT', 'there is no semaphore ' .. L.quote(name) ..
-           ': later_limit_set defines it')
+  if kind == 'sem' then
+    L.need_limit(R, kind, name)
   end
   local reply = L.enter(book, g, '@' .. epoch, nil, args[3] and 0 or nil)
   if reply[1] == 1 or args[3] then
