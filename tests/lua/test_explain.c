@@ -149,6 +149,24 @@ static void test_nobody_serves(void **state)
     explains(id, "worker", "the one on web1 (pid 77) did, and was given up");
 }
 
+/* All else waits until a suspect has ended: it has to be found. */
+static void test_behind_a_suspect(void **state)
+{
+    const char *w = serving("mail", 4), *suspect = add("mail x"), *id;
+    const char *tries[] = {"HSET", ROOT ":tries", suspect, "3 3 2 0"};
+
+    (void)state;
+    step(w, 1);
+    id = add("mail x");
+    (void)redis("HSET R:worker:%s room 0", w);
+    explains(id, "room", "web1 (pid 77) said within ten seconds that it has none");
+    (void)send_args(4, tries, NULL);
+    explains(id, "room",
+             text("no worker that serves queue mail has room: web1 (pid 77) runs only job %s, "
+                  "under which its worker died 2 times",
+                  suspect));
+}
+
 static void test_no_room(void **state)
 {
     const char *w = serving("mail", 2), *id, *v;
@@ -433,11 +451,12 @@ static void test_broken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FX_TEST(test_not_due),     FX_TEST(test_expired),       FX_TEST(test_ended),
-        FX_TEST(test_running),     FX_TEST(test_nobody_serves), FX_TEST(test_no_room),
-        FX_TEST(test_due_waiting), FX_TEST(test_suspect),       FX_TEST(test_paused),
-        FX_TEST(test_lock),        FX_TEST(test_lease),         FX_TEST(test_semaphore),
-        FX_TEST(test_rate),        FX_TEST(test_aside),         FX_TEST(test_broken),
+        FX_TEST(test_not_due),          FX_TEST(test_expired),       FX_TEST(test_ended),
+        FX_TEST(test_running),          FX_TEST(test_nobody_serves), FX_TEST(test_no_room),
+        FX_TEST(test_behind_a_suspect), FX_TEST(test_due_waiting),   FX_TEST(test_suspect),
+        FX_TEST(test_paused),           FX_TEST(test_lock),          FX_TEST(test_lease),
+        FX_TEST(test_semaphore),        FX_TEST(test_rate),          FX_TEST(test_aside),
+        FX_TEST(test_broken),
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY"));

@@ -207,8 +207,18 @@ local function servers(e)
   return found
 end
 
+-- -> the suspect that a worker without room runs alone, and its tries; nil: it runs none, or more
+local function lone_suspect(R, w)
+  local id = w.held == 1 and
+             db('ZRANGEBYSCORE', R .. ':running', w.epoch, w.epoch, 'LIMIT', 0, 1)[1]
+  local tries = id and L.tries(redis.call('HGET', R .. ':tries', id))
+  if tries and tries.crashes >= L.SOLO_CRASHES then
+    return id, tries
+  end
+end
+
 -- -> why the worker does not start the job, in words
-local function excuse(row)
+local function excuse(R, row)
   local w = row.w
   if row.why == 'quiet' then
     return 'was told to be quiet'
@@ -225,6 +235,11 @@ local function excuse(row)
   elseif row.why == 'limit' then
     return (row.held and 'runs ' .. L.int(row.held) or 'runs too many jobs to count') .. ' of ' ..
            L.int(row.limit) .. ' jobs of this queue'
+  end
+  local suspect, tries = lone_suspect(R, w)
+  if suspect then
+    return 'runs only job ' .. suspect .. ', under which its worker died ' ..
+           L.plural(tries.crashes, 'time')
   end
   return 'said within ten seconds that it has none ' ..
          '(it stops, is short of processes, or runs a suspect alone)'
@@ -259,7 +274,7 @@ local function list_workers(e, found)
     }) do
       flat[#flat + 1] = value
     end
-    words[i] = L.where(w.row[1], w.row[2]) .. ' ' .. excuse(row)
+    words[i] = L.where(w.row[1], w.row[2]) .. ' ' .. excuse(e.R, row)
   end
   L.tell(e, 'workers', flat)
   return L.listed(words, #found.serving)
