@@ -592,7 +592,13 @@ static void test_limits(void **state)
     assert_string_equal(buf_str(&out), "{\"name\":\"gateway\",\"status\":\"set\"}\n");
     assert_int_equal(run("limits", "set", "a:{key}", "rate", "5/2h", "--algorithm", "fixed", NULL),
                      0);
+    assert_int_equal(run("limits", "set", "disk", "rate", "3/1s", NULL), 0);
+    assert_int_equal(run("limits", "set", "disk", "rate", "4/1s", NULL), 0);
+    assert_int_equal(err.len, 0);
     assert_int_equal(run("limits", "set", "disk", "semaphore", "1", "--on-lost", "kill", NULL), 0);
+    assert_string_equal(buf_str(&out), "disk set\n");
+    assert_string_equal(buf_str(&err), "later: disk was a rate until now (rate gcra 4 1000 1): who "
+                                       "needs it as one waits for ever\n");
     assert_int_equal(run("limits", NULL), 0);
     assert_int_equal(lines_of(&out), 5);
     assert_says(&out, "ON LOST");

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -124,13 +125,36 @@ static int list(struct cli *cli, struct err *err)
     return 0;
 }
 
+/* A limit has one name and one kind: a mistyped one takes it from all who use it. before: as
+ * later_limits had it; NULL: not known */
+static void warn_of_other_kind(const struct cli *cli, const struct reply *before)
+{
+    const char *name = cli->argv[1], *kind = cli->argv[2];
+
+    for (size_t i = 0; i + 1 < reply_count(before); i += 2) {
+        struct limit l = {.name = reply_at(before, i), .text = reply_at(before, i + 1)};
+
+        if (!reply_is(l.name, name))
+            continue;
+        parse(&l);
+        if (l.kind != UNKNOWN && (l.kind == RATE) != (strcasecmp(kind, "rate") == 0)) {
+            CLEANUP_BUF struct buf text = BUF_INIT;
+
+            text_escape(&text, reply_str(l.text), reply_len(l.text));
+            (void)fprintf(stderr,
+                          "later: %s was a %s until now (%s): who needs it as one waits for ever\n",
+                          name, l.kind == RATE ? "rate" : "semaphore", buf_str(&text));
+        }
+    }
+}
+
 static int set(struct cli *cli, struct err *err)
 {
     /* The name in this verb, the name in the library. */
     static const char *const names[][2] = {
         {"burst", "burst"}, {"algorithm", "algorithm"}, {"on-lost", "on_lost"}};
-    struct cli_call call = {.n = 0};
-    struct reply *r;
+    struct cli_call call = {.n = 0}, none = {.n = 0};
+    struct reply *r, *before;
 
     for (int i = 1; i < 4; i++)
         cli_call_puts(&call, cli->argv[i]);
@@ -140,12 +164,18 @@ static int set(struct cli *cli, struct err *err)
         cli_call_puts(&call, names[i][1]);
         cli_call_puts(&call, cli_value(cli, names[i][0]));
     }
-    r = cli_fcall(cli, "later_limit_set", &call, err);
-    if (r == NULL)
+    if (cli_connect(cli, err) < 0)
         return -1;
-    status_show(cli, "name", cli->argv[1], reply_str(r));
+    before = cli_ask_aside(cli, "later_limits", &none);
+    r = cli_fcall(cli, "later_limit_set", &call, err);
+    if (r != NULL) {
+        status_show(cli, "name", cli->argv[1], reply_str(r));
+        (void)out_flush();
+        warn_of_other_kind(cli, before);
+    }
+    reply_free(before);
     reply_free(r);
-    return 0;
+    return r != NULL ? 0 : -1;
 }
 
 static int delete (struct cli *cli, struct err *err)
