@@ -844,6 +844,8 @@ static void test_wait(void **state)
     assert_says(&out, "the output\n");
     assert_says(&err, "is dead: what");
     assert_no_controls(&err);
+    assert_int_equal(run("show", id, NULL), 0);
+    assert_says(&out, "output            11 bytes\nthe output\n");
     add(id, "work", "3", NULL, NULL);
     assert_int_equal(wait_for(id, "dead", "0"), 1);
     add(id, "work", "4", "--keep", "1h");

@@ -51,6 +51,13 @@ static const struct field fields[] = {
 };
 #define NFIELDS (sizeof(fields) / sizeof(fields[0]))
 
+/* The title of bytes that follow. */
+static void put_bytes(const char *label, size_t n)
+{
+    out_label(label);
+    out_printf("%zu %s\n", n, n == 1 ? "byte" : "bytes");
+}
+
 static void put_outcome(const struct outcome *o, int64_t now_ms)
 {
     out_label("last outcome");
@@ -67,8 +74,7 @@ static void put_outcome(const struct outcome *o, int64_t now_ms)
     out_printf("\n");
     if (o->output_len == 0)
         return;
-    out_label("output");
-    out_printf("\n");
+    put_bytes("output", o->output_len);
     out_lines(o->output, o->output_len);
 }
 
@@ -76,8 +82,7 @@ static void put_payload(const char *id, const struct reply *payload)
 {
     size_t n = reply_len(payload);
 
-    out_label("payload");
-    out_printf("%zu %s\n", n, n == 1 ? "byte" : "bytes");
+    put_bytes("payload", n);
     if (n == 0)
         return;
     out_text(reply_str(payload), n < PAYLOAD_SHOWN ? n : PAYLOAD_SHOWN);
