@@ -214,6 +214,10 @@ static void test_limit_of_the_other_kind(void **state)
                   "!ELATER_LIMIT there is no semaphore 'none': later_limit_set defines it");
     assert_starts(fcall("later_throttle none"),
                   "!ELATER_LIMIT there is no rate 'none': later_limit_set defines it");
+    /* A worker that holds it may ask again, as after a failover. */
+    assert_starts(fcall("later_v1_enter %s sem:smtp", w), "[1 ");
+    (void)fcall("later_limit_set smtp rate 5/1s");
+    assert_starts(fcall("later_v1_enter %s sem:smtp", w), "[1 ");
 }
 
 /* ---- rates */

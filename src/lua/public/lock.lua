@@ -151,7 +151,8 @@ end
 
 -- ---- holding
 
-local function has_lease(book, g, who)
+-- Does who hold the gate now?
+function L.has_lease(book, g, who)
   if g.kind == 'lock' then
     return L.lock_holder(book, g) == who
   end
@@ -182,13 +183,13 @@ end
 function L.enter(book, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and book.now_ms + ttl_ms
   local fence
-  if not has_lease(book, g, who) and #db('ZRANGE', g.waiters, 0, 0) > 0 then
+  if not L.has_lease(book, g, who) and #db('ZRANGE', g.waiters, 0, 0) > 0 then
     -- Leases and waits end without a call. Where no worker makes steps, the next caller hands the
     -- permits on.
     L.touch(book, g.id)
     L.hand_on(book)
   end
-  if has_lease(book, g, who) then
+  if L.has_lease(book, g, who) then
     fence, until_ms = L.prolong(book, g, who, until_ms, true)
   elseif #db('ZRANGE', g.waiters, 0, 0) == 0 and L.free_permits(book, g) > 0 then
     fence = g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or 0
@@ -199,7 +200,7 @@ function L.enter(book, g, who, ttl_ms, wait_ms)
       before = L.join_waiters(book, g, who, ttl_ms and book.now_ms + wait_ms or 0)
       L.touch(book, g.id)
       L.hand_on(book)
-      if has_lease(book, g, who) then
+      if L.has_lease(book, g, who) then
         return L.enter(book, g, who, ttl_ms, nil)
       end
     end
@@ -228,7 +229,7 @@ local function give_back(kind, what)
     local book = L.book(R, L.now_us())
     local g = L.gate(book, kind .. ':' .. name)
     L.leave_waiters(book, g, who)
-    if not has_lease(book, g, who) then
+    if not L.has_lease(book, g, who) then
       return 'not-held'
     end
     if kind == 'lock' then
@@ -261,7 +262,7 @@ L.register('later_renew', {'allow-oom'}, function(R, args)
   end
   local book = L.book(R, L.now_us())
   local g = L.gate(book, kind .. ':' .. name)
-  if not has_lease(book, g, who) then
+  if not L.has_lease(book, g, who) then
     L.fail('ELATER_LOST', 'the lease of ' .. L.quote(args[2]) .. ' on ' .. L.quote(g.id) ..
            ' is over: another may hold it now, what it guarded must stop')
   elseif kind == 'lock' and L.lock_row(g.key)[4] == '0' then

@@ -27,8 +27,8 @@ L.register('later_v1_enter', {}, function(R, args)
   end
   local book = L.book(R, L.now_us())
   local g = L.gate(book, id)
-  if kind == 'sem' then
-    L.need_limit(R, kind, name)
+  if kind == 'sem' and not L.has_lease(book, g, '@' .. epoch) then
+    L.need_limit(R, kind, name) -- a holder keeps its permit
   end
   local reply = L.enter(book, g, '@' .. epoch, nil, args[3] and 0 or nil)
   if reply[1] == 1 or args[3] then
