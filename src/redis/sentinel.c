@@ -307,9 +307,10 @@ static size_t count_hosts(const char *list)
 /* 1: another server than the one that url names, 0: that one, -1: no answer. */
 static int names_another(const struct url *sentinel, const struct url *url)
 {
-    struct url said = *url;
+    struct url said = {.port = 0};
     struct err ignored = ERR_INIT;
 
+    text_copy(said.master, sizeof(said.master), url->master);
     if (ask(sentinel, &said, &ignored) <= 0)
         return -1;
     translate(&said);
@@ -325,7 +326,7 @@ bool sentinel_has_moved(const struct url *url)
     size_t n = count_hosts(url->sentinels), first = atomic_fetch_add(&turn, 1) % n;
     size_t answers = 0, others = 0;
     const char *at = url->sentinels;
-    char place[280];
+    char place[280] = "";
 
     if (begin(&a, url, &ignored) < 0)
         return false;
@@ -343,12 +344,14 @@ bool sentinel_has_moved(const struct url *url)
         /* Mostly the first that is asked says that all is as it was. */
         if (others == 0)
             break;
-        show_place(&a.sentinel, place, sizeof(place));
         if (is_other)
-            set_front(place);
+            show_place(&a.sentinel, place, sizeof(place));
     }
     explicit_bzero(&a.sentinel, sizeof(a.sentinel));
-    return 2 * others > answers;
+    if (2 * others <= answers)
+        return false;
+    set_front(place);
+    return true;
 }
 
 /* ---- the server that they named */

@@ -443,6 +443,10 @@ static void test_a_daemon_and_one_that_lies(void **state)
     liar.says = of_replica;
     until_asked(2);
     assert_int_equal(test_lines(a.log, "state=down"), 0);
+    /* Nor is it the first that a new link asks. */
+    reply_free(test_redis_call(&s.nodes[master].redis, "CLIENT", "KILL", "TYPE", "normal", NULL));
+    assert_true(test_until_lines(a.log, "event=link state=up", 2, LONG_MS));
+    assert_int_equal(test_lines(a.log, "it is a replica"), 0);
     assert_int_equal(test_laterd_stop(&a), 0);
     liar_stop();
 }
