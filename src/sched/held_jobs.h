@@ -9,7 +9,7 @@
  *                                                          | ENDED
  *   FETCHING       waits for its large payload          -> AHEAD | AWAITS_BEAT | RUNNING | ENDED
  *   AHEAD          claimed early, waits for its due time; or is guarded, and there was a failover
- *                                                       -> AWAITS_BEAT | RUNNING | ENDED
+ *                                                       -> AHEAD | AWAITS_BEAT | RUNNING | ENDED
  *   AWAITS_BEAT    is guarded, waits for the answer to a beat  -> RUNNING | ENDED
  *   RUNNING        was given to the runner (`pool` below)  -> ENDED | LOST
  *   LOST           another worker may hold it: its process is being killed, its report is dropped

@@ -13,6 +13,9 @@
 #include "base/text.h"
 
 #define AGAIN_FIRST_MS 100 /* after an error reply; doubles up to AGAIN_MAX_MS */
+/* A new master may refuse all writes until it has a replica. Those who may hold a lock there must
+ * say so before SCHED_FAILOVER_MS have passed for the first that is let in. */
+#define AGAIN_MOVED_MS 1000
 
 /* ---- trouble */
 
@@ -44,7 +47,8 @@ static void drop_unstarted(struct sched *s)
  * counts before the next beat. */
 static void back_off(struct sched *s, struct mono now)
 {
-    s->again_ms = wait_next_ms(s->again_ms, AGAIN_FIRST_MS, AGAIN_MAX_MS);
+    s->again_ms =
+        wait_next_ms(s->again_ms, AGAIN_FIRST_MS, s->has_moved ? AGAIN_MOVED_MS : AGAIN_MAX_MS);
     s->again_at = mono_add_ms(now, s->again_ms);
     sched_move(s, BACKING_OFF);
     sched_no_calls_out(s);
@@ -149,15 +153,13 @@ void sched_link_up(struct sched *s, struct mono now)
     if (s->state == GONE)
         return;
     sched_no_calls_out(s);
-    if (s->has_moved)
-        s->guarded_from = mono_add_ms(now, SCHED_FAILOVER_MS);
     sched_enter(s, now);
     sched_go_on(s, now);
 }
 
 void sched_failed_over(struct sched *s)
 {
-    s->has_moved = s->epoch != 0;
+    s->has_moved = true;
 }
 
 void sched_link_down(struct sched *s, struct mono now)
@@ -314,6 +316,8 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
         return;
     if (s->epoch != 0)
         take_adoptions(s, r);
+    if (s->has_moved)
+        s->guarded_from = mono_add_ms(now, SCHED_FAILOVER_MS);
     s->has_moved = false;
     s->epoch = r->epoch;
     s->link = r->link;

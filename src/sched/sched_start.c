@@ -33,7 +33,6 @@ static bool may_start_guarded(struct sched *s, struct mono now, struct held_job 
     }
     if (mono_before(now, s->guarded_from)) {
         start_at(s, h, s->guarded_from);
-        h->late_us += mono_until_us(now, s->guarded_from);
         return false;
     }
     if (s->ops->is_fresh(s->ctx))

@@ -250,7 +250,8 @@ static void op_start(void *ctx, struct held_job *h)
     assert_true(!h->job.is_guarded || (op_has_guard(f) && is_fresh_for(f, 0)));
     f->starts++;
     r = &f->runs[f->nruns++];
-    *r = (struct fake_run){.start = h->job.start,
+    *r = (struct fake_run){.late_us = h->late_us,
+                           .start = h->job.start,
                            .began_us = f->now_us,
                            .ends_us = f->run_ms < 0 ? INT64_MAX : f->now_us + f->run_ms * 1000};
     r->is_ill = f->host_bears > 0 && f->nruns > f->host_bears;

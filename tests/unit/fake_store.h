@@ -93,6 +93,7 @@ struct fake_job {
 
 struct fake_run {
     char id[JOB_ID_LEN + 1];
+    int64_t late_us;                  /* when it was claimed */
     int64_t start, began_us, ends_us; /* ends_us INT64_MAX: until the test ends it */
     unsigned terms, kills;
     bool is_ill; /* it could not be started */

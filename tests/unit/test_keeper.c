@@ -54,7 +54,7 @@ static void test_a_failover(void **state)
     registered();
     entered(false);
     keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
-    keeper_failed_over(keeper, now);
+    keeper_failed_over(keeper);
     keeper_link_up(keeper, now);
     out("RNE");
     beaten(STORE_OK);
@@ -69,19 +69,49 @@ static void test_a_failover(void **state)
     assert_int_equal(gone_ms((struct mono){1000000}), SCHED_FAILOVER_MS);
     /* Inside: it is asked for again, and nothing is told if it is there as it was. */
     keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
-    keeper_failed_over(keeper, now);
+    keeper_failed_over(keeper);
     keeper_link_up(keeper, now);
     beaten(STORE_OK);
     out("En");
     entered(true);
     assert_int_equal(world.times_told, 0);
     keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
-    keeper_failed_over(keeper, now);
+    keeper_failed_over(keeper);
     keeper_link_up(keeper, now);
     beaten(STORE_OK);
     out("En");
     entered(false);
     out("k");
+}
+
+/* A new master may take no writes until it has a replica. The others come when it does. */
+static void test_a_failover_to_one_that_refuses(void **state)
+{
+    struct mono since;
+
+    (void)state;
+    begin(false, -1, 0);
+    keeper_link_up(keeper, now);
+    registered();
+    entered(false);
+    keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
+    keeper_failed_over(keeper);
+    keeper_link_up(keeper, now);
+    out("RNE");
+    for (int i = 0; i < 6; i++) {
+        keeper_on_error(keeper, now, ERROR_CLASS_FULL, "NOREPLICAS Not enough good replicas");
+        until_out();
+        out("E");
+    }
+    since = now;
+    beaten(STORE_OK);
+    entered(true);
+    out("N");
+    until_out();
+    out("E");
+    assert_int_equal(mono_until_us(since, now), SCHED_FAILOVER_MS * 1000);
+    beaten(STORE_OK);
+    out("S");
 }
 
 /* What was granted is asked for again: the other server may know nothing of it. */
@@ -94,7 +124,7 @@ static void test_a_failover_before_the_start(void **state)
     registered();
     entered(true);
     keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
-    keeper_failed_over(keeper, now);
+    keeper_failed_over(keeper);
     keeper_link_up(keeper, now);
     world.admits = true;
     out("RNEE");
@@ -413,6 +443,34 @@ static void test_a_semaphore_may_be_kept(void **state)
     assert_int_equal(world.end, KEEPER_RAN);
 }
 
+/* The permit was lost with what had not reached the replica: the command runs beside the limit. */
+static void test_a_failover_is_told_where_kept(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin(true, -1, 0);
+        keeper_link_up(keeper, now);
+        keeper_on_limit(keeper, now, "semaphore 3 keep");
+        registered();
+        entered(true);
+        keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
+        keeper_failed_over(keeper);
+        keeper_link_up(keeper, now);
+        beaten(i == 0 ? STORE_OK : STORE_UNKNOWN);
+        if (i == 1)
+            registered();
+        entered(false);
+        assert_string_equal(world.told, "the permit was lost; the command goes on (on_lost: keep)");
+        assert_int_equal(world.times_told, 1);
+        /* The definition is gone. */
+        until_out();
+        beaten(STORE_OK);
+        keeper_on_error(keeper, now, ERROR_CLASS_CALL, "ELATER_LIMIT there is no sem 'three'");
+        assert_null(strchr(world.log, 'k'));
+        (void)done(NULL);
+    }
+}
+
 static void test_a_command_may_run_so_long(void **state)
 {
     struct mono since;
@@ -552,6 +610,7 @@ int main(void)
         cmocka_unit_test_teardown(test_what_cannot_run_gives_its_permit_back, done),
         cmocka_unit_test_teardown(test_it_starts_only_behind_a_fresh_beat, done),
         cmocka_unit_test_teardown(test_a_failover, done),
+        cmocka_unit_test_teardown(test_a_failover_to_one_that_refuses, done),
         cmocka_unit_test_teardown(test_a_failover_before_the_start, done),
         cmocka_unit_test_teardown(test_it_waits_for_its_turn, done),
         cmocka_unit_test_teardown(test_it_does_not_wait, done),
@@ -568,6 +627,7 @@ int main(void)
         cmocka_unit_test_teardown(test_what_the_guard_killed_is_lost, done),
         cmocka_unit_test_teardown(test_lost_data_is_entered_again, done),
         cmocka_unit_test_teardown(test_a_semaphore_may_be_kept, done),
+        cmocka_unit_test_teardown(test_a_failover_is_told_where_kept, done),
         cmocka_unit_test_teardown(test_a_command_may_run_so_long, done),
         cmocka_unit_test_teardown(test_one_that_overran_leaves_nothing, done),
         cmocka_unit_test_teardown(test_signals_are_passed_or_obeyed, done),

@@ -273,6 +273,31 @@ static void test_failover_holds_locks_back(void **state)
     fake_free(f);
 }
 
+/* A new master may take no writes until it has a replica. The others come when it does, within a
+ * second: the time counts from then. */
+static void test_failover_to_one_that_refuses(void **state)
+{
+    struct fake *f = with_locks(1, 0);
+
+    (void)state;
+    fake_cut(f, false);
+    sched_failed_over(f->s);
+    f->failing_kinds = 1U << REG;
+    f->class = ERROR_CLASS_FULL;
+    fake_up(f);
+    fake_run(f, 2 * SCHED_FAILOVER_MS);
+    f->failing_kinds = 0;
+    fake_run(f, 1050);
+    assert_claims(f, J1, 1);
+    fake_run(f, SCHED_FAILOVER_MS - 1100);
+    assert_int_equal(f->starts, 0);
+    fake_run(f, 1200);
+    assert_int_equal(f->starts, 1);
+    /* Who starts it adds what it has waited here. */
+    assert_in_range(fake_running(f, J1)->late_us, 1, (2 * SCHED_FAILOVER_MS + 1050) * 1000);
+    fake_free(f);
+}
+
 /* The beat is too old when the large payload comes: the job waits for a new beat. */
 static void test_big_payload(void **state)
 {
@@ -422,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_no_guard),
         cmocka_unit_test(test_guard_dies_meanwhile),
         cmocka_unit_test(test_failover_holds_locks_back),
+        cmocka_unit_test(test_failover_to_one_that_refuses),
         cmocka_unit_test(test_big_payload),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_link_lost),

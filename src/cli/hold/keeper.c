@@ -146,8 +146,8 @@ void keeper_forgotten(struct keeper *k, bool is_given_up)
     if (!k->is_kept && is_given_up)
         keeper_lose(k, "this program was given up, the permit may be another's: the command is "
                        "killed");
-    else if (k->is_kept && !k->is_regaining)
-        k->ops->tell(k->ctx, "the permit was lost; the command goes on (on_lost: keep)");
+    else if (k->is_kept && (!k->is_regaining || k->is_unsure))
+        k->ops->tell(k->ctx, KEEPER_GOES_ON);
     k->is_regaining = true;
     k->is_unsure = false;
 }
@@ -393,9 +393,9 @@ void keeper_link_up(struct keeper *k, struct mono now)
     keeper_on_timer(k, now);
 }
 
-void keeper_failed_over(struct keeper *k, struct mono now)
+void keeper_failed_over(struct keeper *k)
 {
-    k->start_from = mono_add_ms(now, SCHED_FAILOVER_MS);
+    k->has_moved = true;
     k->wants_permit = true;
     if (k->stage == GRANTED)
         k->stage = OUTSIDE;

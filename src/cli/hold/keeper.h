@@ -92,8 +92,9 @@ void keeper_free(struct keeper *k); /* NULL is fine */
 /* Events. */
 void keeper_link_up(struct keeper *k, struct mono now);
 /* Before keeper_link_up: a replica has taken over. The permit may be lost, so it is asked for
- * again; and nothing starts for SCHED_FAILOVER_MS (sched/sched.h). */
-void keeper_failed_over(struct keeper *k, struct mono now);
+ * again; and nothing starts until it has accepted a call and SCHED_FAILOVER_MS have passed
+ * (sched/sched.h). */
+void keeper_failed_over(struct keeper *k);
 void keeper_link_down(struct keeper *k, struct mono now, enum error_class class, const char *text);
 void keeper_on_registered(struct keeper *k, struct mono now, const struct store_register_reply *r);
 void keeper_on_limit(struct keeper *k, struct mono now, const char *limit);

@@ -16,10 +16,19 @@ static bool take(struct keeper *k, enum call call)
     return true;
 }
 
+/* Redis took a call of ours that writes. */
+static void accepted(struct keeper *k, struct mono now)
+{
+    if (k->has_moved)
+        k->start_from = mono_add_ms(now, SCHED_FAILOVER_MS);
+    k->has_moved = false;
+}
+
 void keeper_on_registered(struct keeper *k, struct mono now, const struct store_register_reply *r)
 {
     if (!take(k, CALL_REGISTER))
         return;
+    accepted(k, now);
     k->epoch = r->epoch;
     k->acked = k->sent;
     k->redis_ms = r->now_us / 1000;
@@ -50,6 +59,7 @@ void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_r
     if (r->status != STORE_OK) {
         keeper_forgotten(k, r->status == STORE_GIVEN_UP);
     } else {
+        accepted(k, now);
         k->acked = k->sent;
         k->beat_at = mono_add_ms(k->sent, KEEPER_BEAT_MS);
         peers_beat(k->peers, now, r->peers, r->npeers);
@@ -74,6 +84,9 @@ static void regain(struct keeper *k, bool is_granted, int64_t fence)
                                  ? "Redis had lost the permit; it is held again"
                                  : "Redis had lost the lock; it is held again, but with another "
                                    "fence: what checks LATER_FENCE refuses the command now");
+    } else if (k->is_kept && k->is_unsure) {
+        k->is_unsure = false;
+        k->ops->tell(k->ctx, KEEPER_GOES_ON);
     } else if (!k->is_kept) {
         keeper_lose(k, "Redis had lost the permit, and another has it now: the command is killed");
     }
@@ -88,6 +101,7 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
     } else if (k->stage == INSIDE && k->is_regaining) {
         regain(k, r->is_granted, r->fence);
     } else if (k->stage == OUTSIDE && r->is_granted) {
+        accepted(k, now);
         k->stage = GRANTED;
         k->may_run = false;
         /* A semaphore has no fence. Use the epoch, since the guard finds processes by a fence. */
@@ -281,7 +295,7 @@ void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, 
         k->beat_at = k->retry_at;
     else if (call == CALL_ASK_BEATS && k->stage == OUTSIDE)
         keeper_leave(k, now, KEEPER_BUSY);
-    else if (call == CALL_ENTER && k->stage == INSIDE && class == ERROR_CLASS_CALL)
+    else if (call == CALL_ENTER && k->stage == INSIDE && class == ERROR_CLASS_CALL && !k->is_kept)
         keeper_lose(
             k, "the permit is lost, and Redis refuses to give it again: the command is killed");
     else if (call == CALL_ENTER)

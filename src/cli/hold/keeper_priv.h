@@ -9,6 +9,7 @@
 #include "sched/sched.h"
 
 #define KEEPER_RETRY_MS 1000 /* after an error reply, or if a question could not be sent */
+#define KEEPER_GOES_ON "the permit was lost; the command goes on (on_lost: keep)"
 #define KEEPER_NOT_TOLD "Redis could not be told that it is done: it may run again"
 #define KEEPER_NOT_LEFT                                                                            \
     "Redis could not be told of the end: the permit comes free when others miss this program, in " \
@@ -54,6 +55,7 @@ struct keeper {
     bool is_kept;                   /* the semaphore says on_lost: keep */
     bool is_regaining;              /* the command runs, but Redis does not know of its permit */
     bool is_unsure;                 /* is_regaining: it may know of it, there was a failover */
+    bool has_moved;                 /* a replica took over, and has accepted nothing of us yet */
     bool is_lost;                   /* the command is being killed */
     bool may_run;                   /* conf.is_once: it was not done when we got the permit */
     bool is_success;                /* conf.is_once: it was done, and Redis does not know yet */

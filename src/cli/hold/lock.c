@@ -302,7 +302,7 @@ static void on_up(void *arg, const struct probe_result *server)
     struct lock *l = arg;
 
     if (server->has_failed_over)
-        keeper_failed_over(l->keeper, mono_now());
+        keeper_failed_over(l->keeper);
     keeper_link_up(l->keeper, mono_now());
 }
 
