@@ -322,7 +322,7 @@ int import_crontab(struct cli *cli, struct err *err)
     for (size_t i = 0; result == 0 && lines[i] != NULL; i++)
         result = take_line(&im, lines[i], err);
     mem_free_list(lines);
-    if (im.taken > 0)
+    if (im.taken > 0 && cli_value(cli, "dry-run") == NULL)
         queue_name_warn(cli, queue, "the jobs wait");
     return result < 0 ? -1 : im.left_out > 0;
 }
