@@ -326,7 +326,8 @@ bool sentinel_has_moved(const struct url *url)
     size_t n = count_hosts(url->sentinels), first = atomic_fetch_add(&turn, 1) % n;
     size_t answers = 0, others = 0;
     const char *at = url->sentinels;
-    char place[280] = "";
+    char place[2][280] = {"", ""};
+    bool has_moved;
 
     if (begin(&a, url, &ignored) < 0)
         return false;
@@ -344,14 +345,13 @@ bool sentinel_has_moved(const struct url *url)
         /* Mostly the first that is asked says that all is as it was. */
         if (others == 0)
             break;
-        if (is_other)
-            show_place(&a.sentinel, place, sizeof(place));
+        show_place(&a.sentinel, place[is_other], sizeof(place[0]));
     }
     explicit_bzero(&a.sentinel, sizeof(a.sentinel));
-    if (2 * others <= answers)
-        return false;
-    set_front(place);
-    return true;
+    has_moved = 2 * others > answers;
+    if (others > 0)
+        set_front(place[has_moved]);
+    return has_moved;
 }
 
 /* ---- the server that they named */

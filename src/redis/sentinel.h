@@ -35,8 +35,8 @@ void sentinel_doubt(const struct url *url);
 /*
  * Do they name another master than url says, which has these sentinels, what sentinel_resolve told
  * as name and port, and as host the address that answered (some may know it by that)? One is asked,
- * by turns; if it says so, all are, and more than half of those that answer must. The next
- * sentinel_resolve then asks one of these first. Blocks.
+ * by turns; if it says so, all are, and more than half of those that answer must. Where they
+ * differ, the next sentinel_resolve asks one of the majority first. Blocks.
  */
 bool sentinel_has_moved(const struct url *url);
 

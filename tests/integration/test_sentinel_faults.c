@@ -61,9 +61,10 @@ static int close_all(void **state)
 /* `later stats` by this address, with this in its configuration, says this. */
 static void says(const char *yaml, const char *address, int status, const char *text)
 {
-    CLEANUP_FREE char *line = mem_printf("printf 'redis: %%s\\nredis_timeout: 300ms\\n%s' '%s' "
+    /* A slow machine has to succeed, too. What fails by its time has to do so soon. */
+    CLEANUP_FREE char *line = mem_printf("printf 'redis: %%s\\nredis_timeout: %s\\n%s' '%s' "
                                          ">$DIR/c.yaml; $LATER --config $DIR/c.yaml stats",
-                                         yaml, address);
+                                         status == 0 ? "20s" : "1s", yaml, address);
 
     test_says(line, status, text);
 }
@@ -425,7 +426,7 @@ static void until_asked(int more)
  * the address that it stands for are one server. */
 static void test_a_daemon_and_one_that_lies(void **state)
 {
-    int master = sentinels_master(&s);
+    int master = sentinels_master(&s), before;
     const char *port = s.nodes[master].announced;
     CLEANUP_FREE char *of_replica = address_of(atoi(s.nodes[(master + 1) % SENTINELS].announced));
     CLEANUP_FREE char *by_name =
@@ -443,10 +444,11 @@ static void test_a_daemon_and_one_that_lies(void **state)
     liar.says = of_replica;
     until_asked(2);
     assert_int_equal(test_lines(a.log, "state=down"), 0);
-    /* Nor is it the first that a new link asks. */
+    /* Nor is it the first that a new link asks. The next two looks are the others' turns. */
+    before = liar.asked;
     reply_free(test_redis_call(&s.nodes[master].redis, "CLIENT", "KILL", "TYPE", "normal", NULL));
     assert_true(test_until_lines(a.log, "event=link state=up", 2, LONG_MS));
-    assert_int_equal(test_lines(a.log, "it is a replica"), 0);
+    assert_int_equal(liar.asked, before);
     assert_int_equal(test_laterd_stop(&a), 0);
     liar_stop();
 }
