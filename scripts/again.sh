@@ -14,7 +14,7 @@ run_tests() { # TARGET JOBS
     # A failed assertion jumps over the code that frees, which is not a leak, so remove the report.
     # A real leak is reported again.
     for failed in $again; do
-        grep -ls 'ERROR: LeakSanitizer' tests/sanitizer.* | xargs -r grep -l "$failed\.c:" | xargs -r rm
+        grep -ls 'ERROR: LeakSanitizer' "tests/sanitizer.$(basename "$failed")".* | xargs -r rm
     done
     [ -n "$again" ] && make --quiet check TESTS="$again" VERBOSE=1
 }
