@@ -37,6 +37,7 @@ static int open_all(void **state)
     memset(&a, 0, sizeof(a));
     memset(&b, 0, sizeof(b));
     sentinels_start(&s, dir);
+    sentinels_promote(&s);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "shell.h"
 
 #define DOWN_MS 700
+#define PATIENT_MS 600000
 #define REPLICAOF_AT 10 /* in the arguments of a node */
 
 static void die(const char *what)
@@ -130,7 +131,7 @@ static void launch(struct sentinels *s, struct sentinel *one, const char *name, 
     conf = mem_printf("port %d\nsentinel monitor m 127.0.0.1 %s 2\n"
                       "sentinel down-after-milliseconds m %d\nsentinel failover-timeout m 2000\n"
                       "sentinel parallel-syncs m 2\n%s",
-                      one->port, s->nodes[master].announced, DOWN_MS, more);
+                      one->port, s->nodes[master].announced, PATIENT_MS, more);
     sentinel_start(one, s->dir, name, conf);
 }
 
@@ -239,6 +240,14 @@ static bool is_begun(void *arg)
     return test_sh(line) == 0;
 }
 
+/* A server that is silent for longer is taken for dead. */
+static void be_patient(struct sentinels *s, int ms)
+{
+    CLEANUP_FREE char *command = mem_printf("sentinel set m down-after-milliseconds %d", ms);
+
+    tell_all(s, command);
+}
+
 int sentinels_break(struct sentinels *s, enum way way)
 {
     int old = sentinels_master(s);
@@ -251,7 +260,7 @@ int sentinels_break(struct sentinels *s, enum way way)
         if (!test_until(is_begun, s, SENTINELS_WAIT_MS))
             die("no planned failover");
     } else {
-        tell_all(s, "sentinel set m down-after-milliseconds 600000");
+        be_patient(s, PATIENT_MS);
         (void)proxy_tell(&s->nodes[old].proxy, "mode stall");
     }
     return old;
@@ -259,9 +268,7 @@ int sentinels_break(struct sentinels *s, enum way way)
 
 void sentinels_promote(struct sentinels *s)
 {
-    CLEANUP_FREE char *command = mem_printf("sentinel set m down-after-milliseconds %d", DOWN_MS);
-
-    tell_all(s, command);
+    be_patient(s, DOWN_MS);
 }
 
 void sentinels_heal(struct sentinels *s, enum way way, int old, bool is_slow)

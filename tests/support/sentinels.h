@@ -55,7 +55,8 @@ enum way { BY_KILL, BY_STOP, BY_PLAN, BY_CUT, WAYS };
 /* Begin it. BY_CUT: it lives on, and whoever uses its own port reaches it; nobody is promoted yet.
  * Returns the index of that node. */
 int sentinels_break(struct sentinels *s, enum way way);
-/* BY_CUT: now the sentinels fail over. */
+/* The sentinels fail over where the master is gone: from the start on only then, so that nobody is
+ * taken for dead on a busy machine. BY_CUT: now. */
 void sentinels_promote(struct sentinels *s);
 /* Undo it. is_slow: the old master hears of its demotion from the sentinels alone, which takes them
  * some 10 s; else at once. Returns when the master has two replicas. */
