@@ -110,8 +110,8 @@ struct queues *sched_queues(struct sched *s);
 void sched_link_up(struct sched *s, struct mono now);
 /* Before sched_link_up: a replica has taken over from the server that we were linked to. What had
  * not reached it is lost, so we register, with adoption, in place of reconciling. For
- * SCHED_FAILOVER_MS from then on no guarded job starts: by then the others have left the old server, if it lives
- * (redis/link.c looks every second), and have said what they hold. */
+ * SCHED_FAILOVER_MS from then on no guarded job starts: by then the others have left the old
+ * server, if it lives (redis/link.c looks every second), and have said what they hold. */
 void sched_failed_over(struct sched *s);
 void sched_link_down(struct sched *s, struct mono now);
 void sched_on_timer(struct sched *s, struct mono now);
