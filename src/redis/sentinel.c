@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define SENTINEL_PORT 26379
 #define ANSWER_MS 500 /* for the connect and for each answer of one sentinel */
 
 /* Never freed: threads that connect may ask until the process ends. */
@@ -207,7 +206,7 @@ static bool ask_some(struct asking *a, struct url *url, bool at_front)
         struct err why = ERR_INIT;
         int known;
 
-        if (url_next_host(&at, SENTINEL_PORT, &a->sentinel, &why) < 0)
+        if (url_next_host(&at, URL_SENTINEL_PORT, &a->sentinel, &why) < 0)
             return false;
         show_place(&a->sentinel, place, sizeof(place));
         if (is_front(place) != at_front)
@@ -269,7 +268,7 @@ static void set_front_behind(const char *list, const char *place)
     bool is_next = false;
 
     for (const char *at = list; *at != '\0';) {
-        if (url_next_host(&at, SENTINEL_PORT, &one, &ignored) < 0)
+        if (url_next_host(&at, URL_SENTINEL_PORT, &one, &ignored) < 0)
             return;
         show_place(&one, here, sizeof(here));
         if (first[0] == '\0')
@@ -335,7 +334,7 @@ bool sentinel_has_moved(const struct url *url)
         int is_other;
 
         at = *at != '\0' ? at : url->sentinels;
-        if (url_next_host(&at, SENTINEL_PORT, &a.sentinel, &ignored) < 0)
+        if (url_next_host(&at, URL_SENTINEL_PORT, &a.sentinel, &ignored) < 0)
             break;
         is_other = i >= first ? names_another(&a.sentinel, url) : -1;
         if (is_other < 0)

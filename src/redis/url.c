@@ -11,7 +11,6 @@
 #include "base/text.h"
 
 #define DEFAULT_PORT 6379
-#define SENTINEL_PORT 26379
 
 static int copy(char *to, size_t cap, const char *from, size_t n, struct err *err)
 {
@@ -142,7 +141,7 @@ static int check_sentinels(const char *list, struct err *err)
     if (list[strlen(list) - 1] == ',')
         return err_set(err, ERR_CONFIG, "a sentinel is missing behind the last comma");
     while (*list != '\0')
-        if (url_next_host(&list, SENTINEL_PORT, &unused, err) < 0)
+        if (url_next_host(&list, URL_SENTINEL_PORT, &unused, err) < 0)
             return -1;
     return 0;
 }

@@ -28,6 +28,7 @@ struct url;
  * there is no source, -1 with err. */
 typedef int url_password_f(struct url *url, struct err *err);
 
+#define URL_SENTINEL_PORT 26379
 #define URL_SENTINELS_MAX 512
 
 struct url {

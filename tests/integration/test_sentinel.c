@@ -13,42 +13,15 @@
 #include <cmocka.h>
 
 #include "../gates/gate_judge.h"
-#include "../support/env.h"
-#include "../support/sentinels.h"
 #include "../support/shell.h"
-#include "base/cleanup.h"
-#include "base/mem.h"
-#include "fixture.h"
-
-#define LONG_MS 60000
-
-static struct sentinels s;
+#include "sentinel_fixture.h"
 
 static int open_all(void **state)
 {
-    CLEANUP_FREE char *later = NULL;
-
     (void)state;
-    test_folder_make(dir);
-    (void)snprintf(out, sizeof(out), "%s/out", dir);
-    later = mem_printf("%s/later", test_build_dir());
-    assert_int_equal(setenv("DIR", dir, 1), 0);
-    assert_int_equal(setenv("LATER", later, 1), 0);
-    memset(&a, 0, sizeof(a));
-    memset(&b, 0, sizeof(b));
-    sentinels_start(&s, dir);
+    open_sentinels();
     sentinels_promote(&s);
     return 0;
-}
-
-static int close_all(void **state)
-{
-    int status = test_laterd_stop(&a) + test_laterd_stop(&b);
-
-    (void)state;
-    sentinels_stop(&s);
-    test_folder_remove(dir);
-    return status;
 }
 
 /* redis-cli does not ask sentinels: it gets the server that they name. */
@@ -365,5 +338,5 @@ int main(void)
         cmocka_unit_test(test_failovers_by_sentinel),
     };
 
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    return cmocka_run_group_tests(tests, open_all, close_sentinels);
 }

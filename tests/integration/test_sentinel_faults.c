@@ -17,43 +17,17 @@
 #include <cmocka.h>
 
 #include "../support/certs.h"
-#include "../support/env.h"
-#include "../support/sentinels.h"
 #include "../support/shell.h"
-#include "base/cleanup.h"
-#include "base/mem.h"
-#include "fixture.h"
+#include "sentinel_fixture.h"
 
-#define LONG_MS 60000
-
-static struct sentinels s;
 static int nobody; /* a port that nobody listens on */
 
 static int open_all(void **state)
 {
-    CLEANUP_FREE char *later = NULL;
-
     (void)state;
-    test_folder_make(dir);
-    (void)snprintf(out, sizeof(out), "%s/out", dir);
-    later = mem_printf("%s/later", test_build_dir());
-    assert_int_equal(setenv("DIR", dir, 1), 0);
-    assert_int_equal(setenv("LATER", later, 1), 0);
-    memset(&a, 0, sizeof(a));
-    memset(&b, 0, sizeof(b));
-    sentinels_start(&s, dir);
+    open_sentinels();
     nobody = test_free_port();
     return 0;
-}
-
-static int close_all(void **state)
-{
-    int status = test_laterd_stop(&a) + test_laterd_stop(&b);
-
-    (void)state;
-    sentinels_stop(&s);
-    test_folder_remove(dir);
-    return status;
 }
 
 /* ---- what is told */
@@ -491,5 +465,5 @@ int main(void)
     };
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    return cmocka_run_group_tests(tests, open_all, close_sentinels);
 }
