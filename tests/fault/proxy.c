@@ -6,7 +6,7 @@
  *
  * It listens on a port of 127.0.0.1 that it chooses. An order is a text line on CONTROL, its answer
  * a line `NUMBER TEXT`. Once the answer is sent, the order is in force. NAME is a command in
- * capitals, the function of an FCALL, or * for all.
+ * capitals, the function of an FCALL, KEYLESS for an FCALL that names no key, or * for all.
  *
  *   pass                     end all modes and rules; stalled bytes flow again
  *   mode MODE                slice (one byte at a time), stall (nothing is read, nothing is lost),
@@ -294,7 +294,12 @@ static void name_of(const struct buf *b, char ret[48])
 {
     ret[0] = '\0';
     argument(b, 0, ret);
-    if (strcmp(ret, "FCALL") == 0 || strcmp(ret, "FCALL_RO") == 0)
+    if (strcmp(ret, "FCALL") != 0 && strcmp(ret, "FCALL_RO") != 0)
+        return;
+    argument(b, 2, ret);
+    if (strcmp(ret, "0") == 0)
+        (void)strcpy(ret, "KEYLESS");
+    else
         argument(b, 1, ret);
 }
 

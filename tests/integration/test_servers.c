@@ -66,6 +66,17 @@ static void deny(void)
     reply_free(r);
 }
 
+/* As a serverless service does: it has to know by the keys which node a call is for. */
+static void refuse_calls_without_a_key(void)
+{
+    const char *refused = proxy_hex("-ERR a call without keys is not allowed here\r\n");
+
+    (void)proxy_tell(&proxy, "on KEYLESS garbage:%s 0", refused);
+    (void)proxy_tell(&proxy, "on MULTI garbage:%s 0", refused);
+    (void)proxy_tell(&proxy, "on WATCH garbage:%s 0", refused);
+    test_says("redis-cli -u $URL FCALL later_stats 0", 0, "call without keys is not allowed");
+}
+
 /* The sample of doc/servers.md gives a worker all that it needs. */
 static void use_the_rights_of_the_document(void)
 {
@@ -115,6 +126,7 @@ static void test_a_server_that_denies_much(void **state)
     test_handler(dir, "big", "[ $(wc -c) -eq 40000 ] && echo 'result ok' >&3");
     test_handler(dir, "mail2", "true");
     deny();
+    refuse_calls_without_a_key();
     test_laterd_conf(&a, dir, "a", proxy.url, "concurrency: 4\n");
     test_laterd_start(&a);
     jobs_run();
@@ -131,6 +143,7 @@ static void test_a_server_that_denies_much(void **state)
     table_has("channels", "ok", "");
     assert_true(test_laterd_says(&a, "check=info", LONG_MS));
     assert_true(test_laterd_says(&a, "check=acl", LONG_MS));
+    assert_int_equal(proxy_tell(&proxy, "fired"), 1); /* the call of this test */
 }
 
 #define OLD "# Server\r\nredis_version:6.2.6\r\n"
