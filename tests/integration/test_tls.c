@@ -24,7 +24,7 @@
 #include "fixture.h"
 
 #define LONG_MS 60000
-#define JOBS 1000
+#define JOBS 10000
 
 static char certs[64]; /* folder */
 static int tls_port, plain_port;
@@ -140,86 +140,11 @@ static void test_an_old_protocol(void **state)
     proc_done(&old);
 }
 
-/* ---- what is on the wire */
-
-/* Passes bytes on between one client after the other and the server, and looks for a word. */
-struct tap {
-    pthread_t thread;
-    int listener, port, to;
-    const char *word;
-    bool has_seen;
-    size_t bytes;
-};
-
-static bool pass_on(struct tap *t, int from, int to)
-{
-    static char chunk[65536];
-    ssize_t n = recv(from, chunk, sizeof(chunk), 0);
-
-    if (n <= 0 || send(to, chunk, (size_t)n, MSG_NOSIGNAL) != n)
-        return false;
-    t->has_seen = t->has_seen || memmem(chunk, (size_t)n, t->word, strlen(t->word)) != NULL;
-    t->bytes += (size_t)n;
-    return true;
-}
-
-static void *tap_one(void *arg)
-{
-    struct tap *t = arg;
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)t->to),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    CLEANUP_CLOSE int client = accept(t->listener, NULL, NULL);
-    CLEANUP_CLOSE int server = socket(AF_INET, SOCK_STREAM, 0);
-    struct pollfd p[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
-    bool lives = connect(server, (struct sockaddr *)&to, sizeof(to)) == 0;
-
-    while (lives && poll(p, 2, LONG_MS) > 0)
-        lives = (p[0].revents == 0 || pass_on(t, client, server)) &&
-                (p[1].revents == 0 || pass_on(t, server, client));
-    return NULL;
-}
-
-/* Add JOBS jobs whose payloads have the word, by one `later add` through the tap. */
-static void add_through(struct tap *t, const char *scheme, int to)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(at);
-    CLEANUP_FREE char *line = NULL;
-
-    *t = (struct tap){.listener = socket(AF_INET, SOCK_STREAM, 0), .to = to, .word = "SECRETWORD"};
-    assert_int_equal(bind(t->listener, (struct sockaddr *)&at, n), 0);
-    assert_int_equal(listen(t->listener, 1), 0);
-    assert_int_equal(getsockname(t->listener, (struct sockaddr *)&at, &n), 0);
-    assert_int_equal(pthread_create(&t->thread, NULL, tap_one, t), 0);
-    line = mem_printf("seq %d | sed s/^/SECRETWORD/ | $LATER --redis %s://localhost:%d %s%s%s add "
-                      "work --from - >/dev/null",
-                      JOBS, scheme, ntohs(at.sin_port), to == tls_port ? "--tls-ca " : "",
-                      to == tls_port ? certs : "", to == tls_port ? "/ca.crt" : "");
-    assert_int_equal(test_sh(line), 0);
-    assert_int_equal(pthread_join(t->thread, NULL), 0);
-    (void)close(t->listener);
-}
-
-static void test_nothing_readable_is_on_the_wire(void **state)
-{
-    struct tap t;
-
-    (void)state;
-    test_redis_load(&redis);
-    add_through(&t, "redis", plain_port);
-    assert_true(t.has_seen); /* the tap works */
-    add_through(&t, "rediss", tls_port);
-    assert_false(t.has_seen);
-    assert_true(t.bytes > JOBS * strlen(t.word));
-    assert_int_equal(test_int(&redis, "HLEN", ROOT ":jobs"), 2 * JOBS);
-}
-
 /* ---- a daemon */
 
-static void start_over_tls(const char *yaml)
+static void start_over_tls(int port, const char *yaml)
 {
-    CLEANUP_FREE char *url = mem_printf("rediss://localhost:%d", tls_port);
+    CLEANUP_FREE char *url = mem_printf("rediss://localhost:%d", port);
     CLEANUP_FREE char *all =
         mem_printf("redis_tls_ca: %s/use.crt\nredis_tls_cert: %s/client.crt\nredis_tls_key: "
                    "%s/client.key\n%s",
@@ -228,6 +153,141 @@ static void start_over_tls(const char *yaml)
     test_laterd_conf(&a, dir, "a", url, all);
     test_laterd_start(&a);
 }
+
+static void trust_the_ca(void)
+{
+    CLEANUP_FREE char *line = mem_printf("cp %s/ca.crt %s/use.crt", certs, certs);
+
+    assert_int_equal(test_sh(line), 0);
+}
+
+/* ---- what is on the wire */
+
+#define WORD "SECRETWORD"
+#define PAIRS_MAX 16
+
+/* Passes bytes on between its clients and the server, and looks for a word. */
+struct tap {
+    pthread_t thread;
+    int port, to;                       /* it listens there, the server there */
+    struct pollfd p[1 + 2 * PAIRS_MAX]; /* the listener; a client and a server each */
+    nfds_t n;
+    bool has_seen;
+    size_t bytes;
+};
+
+static struct sockaddr_in loopback(int port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static bool tap_accept(struct tap *t)
+{
+    struct sockaddr_in to = loopback(t->to);
+    int client = accept(t->p[0].fd, NULL, NULL);
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+
+    if (client < 0 || t->n + 2 > sizeof(t->p) / sizeof(t->p[0]) ||
+        connect(server, (struct sockaddr *)&to, sizeof(to)) < 0)
+        return false;
+    t->p[t->n++] = (struct pollfd){client, POLLIN, 0};
+    t->p[t->n++] = (struct pollfd){server, POLLIN, 0};
+    return true;
+}
+
+static void tap_pass_on(struct tap *t, nfds_t i)
+{
+    nfds_t other = ((i - 1) ^ 1) + 1;
+    char chunk[65536];
+    ssize_t n = recv(t->p[i].fd, chunk, sizeof(chunk), 0);
+
+    if (n <= 0 || send(t->p[other].fd, chunk, (size_t)n, MSG_NOSIGNAL) != n) {
+        (void)shutdown(t->p[other].fd, SHUT_RDWR);
+        t->p[i].events = 0;
+        t->p[i].fd = -1 - t->p[i].fd; /* poll leaves it out */
+        return;
+    }
+    t->has_seen = t->has_seen || memmem(chunk, (size_t)n, WORD, strlen(WORD)) != NULL;
+    t->bytes += (size_t)n;
+}
+
+static void *tap_run(void *arg)
+{
+    struct tap *t = arg;
+
+    while (poll(t->p, t->n, -1) > 0) {
+        if (t->p[0].revents != 0 && !tap_accept(t))
+            break;
+        for (nfds_t i = 1; i < t->n; i++)
+            if (t->p[i].revents != 0)
+                tap_pass_on(t, i);
+    }
+    return NULL;
+}
+
+static void tap_start(struct tap *t, int to)
+{
+    struct sockaddr_in at = loopback(0);
+    socklen_t n = sizeof(at);
+
+    *t = (struct tap){.to = to, .n = 1, .p = {{socket(AF_INET, SOCK_STREAM, 0), POLLIN, 0}}};
+    assert_int_equal(bind(t->p[0].fd, (struct sockaddr *)&at, n), 0);
+    assert_int_equal(listen(t->p[0].fd, PAIRS_MAX), 0);
+    assert_int_equal(getsockname(t->p[0].fd, (struct sockaddr *)&at, &n), 0);
+    t->port = ntohs(at.sin_port);
+    assert_int_equal(pthread_create(&t->thread, NULL, tap_run, t), 0);
+}
+
+static void tap_stop(struct tap *t)
+{
+    (void)shutdown(t->p[0].fd, SHUT_RDWR); /* its accept fails */
+    assert_int_equal(pthread_join(t->thread, NULL), 0);
+    for (nfds_t i = 0; i < t->n; i++)
+        (void)close(t->p[i].fd < 0 ? -1 - t->p[i].fd : t->p[i].fd);
+}
+
+/* Add JOBS jobs whose payloads have the word, by one `later add` through the tap. */
+static void add_through(const struct tap *t, const char *scheme, const char *options)
+{
+    CLEANUP_FREE char *line =
+        mem_printf("C=%s; seq %d | sed 's/^/" WORD " /' | $LATER --redis %s://localhost:%d %s "
+                   "add work --from - >/dev/null",
+                   certs, JOBS, scheme, t->port, options);
+
+    assert_int_equal(test_sh(line), 0);
+}
+
+/* The jobs of a producer and of a daemon. */
+static void test_nothing_readable_is_on_the_wire(void **state)
+{
+    CLEANUP_FREE char *yaml = NULL;
+    char worker[96];
+    struct tap t;
+
+    (void)state;
+    trust_the_ca();
+    test_install(dir, "tests/handlers/worker", worker);
+    yaml =
+        mem_printf("queues:\n  work: { mode: stream, handler: [%s, %s/journal] }\n", worker, dir);
+    test_redis_load(&redis);
+    tap_start(&t, plain_port);
+    add_through(&t, "redis", "");
+    tap_stop(&t);
+    assert_true(t.has_seen); /* the tap works */
+    tap_start(&t, tls_port);
+    add_through(&t, "rediss", "--tls-ca $C/ca.crt");
+    assert_int_equal(test_int(&redis, "HLEN", ROOT ":jobs"), 2 * JOBS);
+    start_over_tls(t.port, yaml);
+    assert_true(test_until(no_job_is_left, NULL, LONG_MS));
+    assert_int_equal(test_laterd_stop(&a), 0);
+    tap_stop(&t);
+    assert_false(t.has_seen);
+    assert_true(t.bytes > 3 * JOBS * strlen(WORD)); /* an add, and two starts */
+}
+
+/* ---- certificates and passwords that change */
 
 static void lose_links(void)
 {
@@ -238,14 +298,13 @@ static void lose_links(void)
 /* First the server's certificate, then the CA with it: the links come back, and no job is lost. */
 static void test_certificates_are_replaced_under_load(void **state)
 {
-    CLEANUP_FREE char *use_ca = mem_printf("cp %s/ca.crt %s/use.crt", certs, certs);
     CLEANUP_FREE char *use_self = mem_printf("cp %s/self.crt %s/use.crt", certs, certs);
 
     (void)state;
-    assert_int_equal(test_sh(use_ca), 0);
+    trust_the_ca();
     test_handler(dir, "work", "echo ran >>%s", out);
     reply_free(test_redis_call(&redis, "CONFIG", "SET", "tls-auth-clients", "yes", NULL));
-    start_over_tls("concurrency: 4\n");
+    start_over_tls(tls_port, "concurrency: 4\n");
     for (int i = 0; i < 40; i++)
         free(test_add(&redis, "work", NULL, NULL, "x"));
     assert_int_equal(test_sh(use_self), 0);
@@ -259,7 +318,7 @@ static void test_certificates_are_replaced_under_load(void **state)
     server_uses("server");
     lose_links();
     assert_true(test_laterd_says(&a, "of a CA that is not known here", LONG_MS));
-    assert_int_equal(test_sh(use_ca), 0);
+    trust_the_ca();
     free(test_add(&redis, "work", NULL, NULL, "x"));
     assert_true(test_until(no_job_is_left, NULL, LONG_MS));
 }
@@ -283,14 +342,15 @@ static void test_users_take_turns(void **state)
     (void)state;
     test_handler(dir, "work", "echo ran >>%s", out);
     yaml = mem_printf("install -m 700 /dev/stdin %s <<'END'\n#!/bin/sh\ncat %s/login\nEND\n"
-                      "printf 'p1\\none\\n' >%s/login; cp %s/ca.crt %s/use.crt",
-                      program, dir, dir, certs, certs);
+                      "printf 'p1\\none\\n' >%s/login",
+                      program, dir, dir);
     assert_int_equal(test_sh(yaml), 0);
+    trust_the_ca();
     free(yaml);
     reply_free(
         test_redis_call(&redis, "ACL", "SETUSER", "one", "on", ">p1", "~*", "&*", "+@all", NULL));
     yaml = mem_printf("redis_password_command: [%s]\nredis_password_every: 1s\n", program);
-    start_over_tls(yaml);
+    start_over_tls(tls_port, yaml);
     for (int turn = 0; turn < 3; turn++) {
         const char *now = turn % 2 == 0 ? "two" : "one", *then = turn % 2 == 0 ? "one" : "two";
         CLEANUP_FREE char *line = mem_printf("printf 'p2\\n%s\\n' >%s/login", now, dir);
