@@ -319,8 +319,8 @@ static void test_retries_until_it_succeeds(void **state)
         long long t1, t2, t3;
 
         assert_int_equal(sscanf(all.data, "1 %lld\n2 %lld\n3 %lld", &t1, &t2, &t3), 3);
-        assert_in_range(t2 - t1, 270, 1500);
-        assert_in_range(t3 - t2, 540, 2500);
+        assert_true(t2 - t1 >= 270);
+        assert_true(t3 - t2 >= 540);
     }
 }
 
