@@ -63,6 +63,23 @@ static const char *program(void)
     return strcmp(server, "valkey") == 0 ? "valkey-server" : server;
 }
 
+/* The arguments for a port with TLS. -> how many; 0: it is not wanted */
+static size_t use_tls(const struct test_redis *r, const char *argv[])
+{
+    static char port[8], cert[128], key[128];
+    const char *dir = getenv("LATER_TEST_TLS");
+    const char *const args[] = {"--tls-port",     port, "--tls-cert-file",    cert,
+                                "--tls-key-file", key,  "--tls-auth-clients", "no"};
+
+    if (r->tls_port == 0)
+        return 0;
+    (void)snprintf(port, sizeof(port), "%d", r->tls_port);
+    (void)snprintf(cert, sizeof(cert), "%s/server.crt", dir);
+    (void)snprintf(key, sizeof(key), "%s/server.key", dir);
+    memcpy(argv, args, sizeof(args));
+    return sizeof(args) / sizeof(args[0]);
+}
+
 static void launch(struct test_redis *r, bool waits)
 {
     const char *argv[ARGS_MAX + 1] = {program(), "--port", "0",   "--unixsocket",
@@ -71,6 +88,7 @@ static void launch(struct test_redis *r, bool waits)
     char log[96];
     size_t n = 11;
 
+    n += use_tls(r, argv + n);
     for (size_t i = 0; r->extra_args != NULL && r->extra_args[i] != NULL; i++) {
         if (n == ARGS_MAX)
             die(r, "too many arguments");
@@ -92,7 +110,12 @@ void test_redis_start(struct test_redis *r, const char *const *extra_args)
     if (mkdtemp(r->dir) == NULL)
         die(r, "no folder");
     (void)snprintf(r->sock, sizeof(r->sock), "%s/redis.sock", r->dir);
-    (void)snprintf(r->url, sizeof(r->url), "unix:%s", r->sock);
+    if (getenv("LATER_TEST_TLS") != NULL) {
+        r->tls_port = test_free_port();
+        (void)snprintf(r->url, sizeof(r->url), "rediss://localhost:%d", r->tls_port);
+    } else {
+        (void)snprintf(r->url, sizeof(r->url), "unix:%s", r->sock);
+    }
     launch(r, true);
 }
 

@@ -3,6 +3,9 @@
  * folder of its own, without a TCP port. It has persistence only if extra_args ask for it
  * ("--appendonly", "yes"): then its data is in the folder and outlives test_redis_restart. It dies
  * with the test program. Failures end the test program.
+ *
+ * With $LATER_TEST_TLS, a folder with server.crt and server.key, it has a port with TLS besides,
+ * and its url is that one (scripts/over-tls).
  */
 #ifndef LATER_TESTS_SUPPORT_REDIS_H
 #define LATER_TESTS_SUPPORT_REDIS_H
@@ -22,7 +25,8 @@ struct err;
 struct test_redis {
     char dir[64];
     char sock[96];
-    char url[112]; /* unix:SOCK */
+    char url[112]; /* unix:SOCK, or rediss://localhost:PORT */
+    int tls_port;  /* 0: none */
     pid_t pid;     /* 0 while it does not run */
     struct proc proc;
     const char *const *extra_args;
