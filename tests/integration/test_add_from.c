@@ -524,7 +524,7 @@ static void test_producer(void **state)
     char port[16], url[64];
 
     (void)state;
-    (void)snprintf(port, sizeof(port), "%d", 20000 + (int)(getpid() % 20000));
+    (void)snprintf(port, sizeof(port), "%d", test_free_port());
     (void)snprintf(url, sizeof(url), "redis://producer@127.0.0.1:%s", port);
     do_redis("CONFIG", "SET", "port", port);
     reply_free(test_redis_call(&redis, "ACL", "SETUSER", "producer", "on", "nopass",

@@ -409,7 +409,7 @@ static void test_rights(void **state)
     int64_t jobs;
 
     (void)state;
-    (void)snprintf(port, sizeof(port), "%d", 20000 + (int)(getpid() % 20000));
+    (void)snprintf(port, sizeof(port), "%d", test_free_port());
     (void)snprintf(importer, sizeof(importer), "redis://importer@127.0.0.1:%s", port);
     (void)snprintf(auditor, sizeof(auditor), "redis://auditor@127.0.0.1:%s", port);
     do_redis("CONFIG", "SET", "port", port);

@@ -1148,7 +1148,7 @@ static void test_user_without_a_password(void **state)
     char port[16], url[64];
 
     (void)state;
-    (void)snprintf(port, sizeof(port), "%d", 20000 + (int)(getpid() % 20000));
+    (void)snprintf(port, sizeof(port), "%d", test_free_port());
     (void)snprintf(url, sizeof(url), "redis://ann@127.0.0.1:%s", port);
     reply_free(test_redis_call(&redis, "CONFIG", "SET", "port", port, NULL));
     reply_free(test_redis_call(&redis, "ACL", "SETUSER", "ann", "on", "nopass", "~*", "&*", "+@all",

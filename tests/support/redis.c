@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "lua/lua_lib.h"
@@ -214,16 +216,40 @@ bool test_library_calls(const char *command)
     return false;
 }
 
+/* Ports that the kernel gives to nobody by itself. */
+#define PORT_FIRST 20000
+#define PORT_LAST 32000
+
+static bool can_listen(int port)
+{
+    CLEANUP_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+    return bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
+}
+
+/* Each port is a byte of a file, and its lock ends with this program. So no two tests have the same
+ * one, also before its server listens and while it is restarted. */
 int test_free_port(void)
 {
-    CLEANUP_CLOSE int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(at);
+    static int locks = -1, port = 0;
+    char path[48];
 
-    if (bind(fd, (struct sockaddr *)&at, n) < 0 ||
-        getsockname(fd, (struct sockaddr *)&at, &n) < 0) {
-        perror("test support: no free port");
-        abort();
+    (void)snprintf(path, sizeof(path), "/tmp/later-test-ports.%u", (unsigned)geteuid());
+    if (locks < 0)
+        locks = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (port == 0)
+        port = PORT_FIRST + getpid() % (PORT_LAST - PORT_FIRST);
+    for (int i = PORT_FIRST; i < PORT_LAST; i++) {
+        struct flock lock = {.l_type = F_WRLCK, .l_start = port, .l_len = 1};
+        int mine = port;
+
+        port = port + 1 < PORT_LAST ? port + 1 : PORT_FIRST;
+        if (fcntl(locks, F_SETLK, &lock) == 0 && can_listen(mine))
+            return mine;
     }
-    return ntohs(at.sin_port);
+    perror("test support: no free port");
+    abort();
 }

@@ -50,7 +50,7 @@ void test_redis_launch(struct test_redis *r);
 struct reply *test_redis_call(struct test_redis *r, ...) __attribute__((sentinel));
 /* A connection with a timeout of 20 s, the caller's (client_close). NULL with the reason in err. */
 struct client *test_redis_client(const struct test_redis *r, struct err *err);
-/* A port of 127.0.0.1 that nobody has now. */
+/* A port of 127.0.0.1 that nobody has now, and that no other test gets while this program runs. */
 int test_free_port(void);
 /* Load the built-in library. */
 void test_redis_load(struct test_redis *r);
