@@ -69,3 +69,6 @@ END { exit long }' src/lua/*/*.lua || {
 # The code that the Nth-call test puts in front of the library.
 luacheck --no-color --no-config --std lua51 --read-globals redis --globals nth --max-line-length 130 --quiet \
     tests/proofs/nth/*.lua || exit 1
+# The count of operations; real.lua is only the front of a file.
+find tests/operations -name '*.lua' ! -name real.lua -exec \
+    luacheck --no-color --no-config --std lua51 --max-line-length 125 --quiet {} + || exit 1

@@ -1,0 +1,75 @@
+-- The shapes of a step whose cost has a budget (budgets.lua): what scripts/bench gated measures in jobs a second, in calls
+-- that are the same each time. Used beside the toy and inside a real server, as worker.lua.
+--
+-- A shape: name; ends, starts: how many jobs end and start in the step that is measured; room: for how many starts;
+-- set_up(worker): all that comes before it. Steps like the measured one come first, since the library remembers what it
+-- has read lately.
+local SOME, ALL = 64, 300
+
+local function turns(worker, n, ends, room)
+  for _ = 1, n do
+    worker.step(ends, room)
+  end
+end
+
+-- SOME of many jobs end, and as many start. options: of each job; prepare(worker): what comes before the jobs
+local function stream(name, options, prepare)
+  return {name = name, ends = SOME, starts = SOME, room = SOME, set_up = function(worker)
+    if prepare then
+      prepare(worker)
+    end
+    worker.add(ALL, options)
+    turns(worker, 3, SOME, SOME)
+  end}
+end
+
+local function own_lock(i)
+  return {'lock', 'L' .. i}
+end
+
+local function try_all(worker)
+  worker.add(ALL, {'attempts', '5'})
+  for _ = 1, ALL, SOME do
+    worker.step(0, SOME)
+    worker.retry_all()
+  end
+  turns(worker, 3, SOME, SOME)
+end
+
+local function wait_for_semaphore(worker)
+  worker.set_limit('S', 'semaphore', '20')
+  worker.add(ALL, {'sem', 'S'})
+  worker.step(0, SOME)
+  turns(worker, 8, 10, SOME - 10)
+end
+
+local function wait_for_lock(worker)
+  worker.add(30, {'lock', 'one'})
+  turns(worker, 6, 1, 8)
+end
+
+local function free_locks(worker)
+  worker.add(ALL, own_lock)
+  turns(worker, 3, SOME, SOME)
+  worker.step(SOME, 0)
+end
+
+return {
+  stream('plain jobs'),
+  stream('key, priority, attempts, timeout', function(i)
+    return {'key', 'k' .. i, 'priority', tostring(4 + i % 3), 'attempts', '5', 'timeout', '30s'}
+  end),
+  {name = 'tried before', ends = SOME, starts = SOME, room = SOME, set_up = try_all},
+  stream('unique key', function(i) return {'unique', 'u' .. i} end),
+  stream('open rate', nil, function(worker)
+    worker.set_limit('r', 'rate', '1000000/1s', 'burst', '1000000')
+    worker.set_gates('rate=r')
+  end),
+  stream('lock by {key}, 100 keys', function(i) return {'key', 'k' .. i % 100} end, function(worker)
+    worker.set_gates('lock=l:{key}')
+  end),
+  {name = 'free locks, starts alone', ends = 0, starts = SOME, room = SOME, set_up = free_locks},
+  stream('free locks', own_lock),
+  {name = 'semaphore of 20', ends = 10, starts = 10, room = SOME - 10, set_up = wait_for_semaphore},
+  {name = 'one lock, handed over', ends = 1, starts = 1, room = 8, set_up = wait_for_lock},
+}

@@ -1,0 +1,44 @@
+-- The commands of the toy Redis for sets.
+local entries = require 'toy.entries'
+local keys = require 'toy.keys'
+
+local commands = {}
+
+local EMPTY = entries.new()
+
+local function read(key)
+  return keys.read(key, 'set') or EMPTY
+end
+
+function commands.SCARD(key)
+  return #read(key).names
+end
+
+function commands.SISMEMBER(key, member)
+  return read(key).values[member] and 1 or 0
+end
+
+function commands.SMEMBERS(key)
+  return {unpack(read(key).names)}
+end
+
+function commands.SADD(key, ...)
+  local set, n = keys.change(key, 'set', entries.new()), 0
+  for _, member in ipairs({...}) do
+    n = n + (entries.put(set, member, true) and 1 or 0)
+  end
+  return n
+end
+
+function commands.SREM(key, ...)
+  local set, n = read(key), 0
+  for _, member in ipairs({...}) do
+    n = n + (entries.remove(set, member) and 1 or 0)
+  end
+  if #set.names == 0 then
+    keys.remove(key)
+  end
+  return n
+end
+
+return commands
