@@ -71,6 +71,17 @@ static void put_queue(struct report *r, struct queue_count *count)
     put(r, name, buf_str(text));
 }
 
+void daemon_tell_max_at_once(const struct daemon *d, struct buf *out)
+{
+    for (size_t i = 0; i < d->served->n; i++) {
+        int64_t n = d->served->at[i].conf->concurrency;
+
+        if (n > 0 && n < d->conf->concurrency)
+            buf_printf(out, "%s%s=%lld", out->len > 0 ? "," : "", d->served->at[i].name,
+                       (long long)n);
+    }
+}
+
 static int send_report(struct daemon *d, int64_t epoch, const struct store_fields *queues,
                        const struct report *r)
 {

@@ -16,17 +16,6 @@
 
 /* ---- effects of the scheduler: calls of the store */
 
-void daemon_tell_max_at_once(const struct daemon *d, struct buf *out)
-{
-    for (size_t i = 0; i < d->served->n; i++) {
-        int64_t n = d->served->at[i].conf->concurrency;
-
-        if (n > 0 && n < d->conf->concurrency)
-            buf_printf(out, "%s%s=%lld", out->len > 0 ? "," : "", d->served->at[i].name,
-                       (long long)n);
-    }
-}
-
 static int op_reg(void *ctx, const struct store_register *req)
 {
     struct daemon *d = ctx;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/error_class.h"
 #include "job/children.h"
 #include "job/job.h"
 
@@ -188,5 +189,21 @@ struct gate_beats_reply {
 };
 
 enum store_reap { STORE_REAP_MORE, STORE_REAP_DONE, STORE_REAP_ALIVE, STORE_REAP_REFUSED };
+
+/* Where the answers go; arg is the first argument of all. */
+struct store_events {
+    void (*registered)(void *arg, const struct store_register_reply *r);
+    void (*beat)(void *arg, const struct store_beat_reply *r);
+    void (*reconciled)(void *arg, const struct store_reconcile_reply *r);
+    void (*step)(void *arg, const struct store_step_reply *r);
+    void (*looked)(void *arg, const struct store_look_reply *r);
+    void (*fetched)(void *arg, const char *id, const char *payload, size_t n);
+    void (*reaped)(void *arg, enum store_reap status, int64_t moved);
+    void (*tidied)(void *arg, const char *const *unserved, size_t n);
+    void (*left)(void *arg, bool is_clean); /* not clean: it still holds jobs, or was refused */
+    void (*declared)(void *arg, const struct store_declare_reply *r);
+    void (*failed)(void *arg, enum error_class class, const char *text);
+    void *arg;
+};
 
 #endif

@@ -14,22 +14,6 @@
 
 struct store_redis;
 
-/* Where the answers go; arg is the first argument of all. */
-struct store_events {
-    void (*registered)(void *arg, const struct store_register_reply *r);
-    void (*beat)(void *arg, const struct store_beat_reply *r);
-    void (*reconciled)(void *arg, const struct store_reconcile_reply *r);
-    void (*step)(void *arg, const struct store_step_reply *r);
-    void (*looked)(void *arg, const struct store_look_reply *r);
-    void (*fetched)(void *arg, const char *id, const char *payload, size_t n);
-    void (*reaped)(void *arg, enum store_reap status, int64_t moved);
-    void (*tidied)(void *arg, const char *const *unserved, size_t n);
-    void (*left)(void *arg, bool is_clean); /* not clean: it still holds jobs, or was refused */
-    void (*declared)(void *arg, const struct store_declare_reply *r);
-    void (*failed)(void *arg, enum error_class class, const char *text);
-    void *arg;
-};
-
 /* Name-value pairs, as of a registration: host, boot …, and max_payload… for R:config. */
 struct store_fields {
     const char *const *at; /* 2 * n */

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "redis/link.h"
-#include "store/store_redis.h"
+#include "store/store.h"
 
 /* The shape of a step that was sent, to check its answer. */
 struct step_shape {

@@ -2,7 +2,7 @@
  * Encodes a step for later_v2_step and decodes its answer. The comment on top of
  * src/lua/v2/step.lua explains the fields.
  */
-#include "store/store_redis_priv.h"
+#include "store/store_redis.h"
 
 #include <assert.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "redis/reply.h"
+#include "store/store_redis_priv.h"
 
 #define RESULT_FIELDS 8
 #define ROOM_FIELDS 3
