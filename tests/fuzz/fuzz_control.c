@@ -11,7 +11,6 @@ static void on_progress(void *arg, const char *text, size_t n)
 
 int fuzz_control(const uint8_t *data, size_t n)
 {
-    static const struct exec_hooks hooks = {NULL, NULL, on_progress, NULL};
     size_t piece = n > 0 ? data[0] + 1U : 1;
     struct mono now = {1000};
     struct control_fd c;
@@ -20,7 +19,7 @@ int fuzz_control(const uint8_t *data, size_t n)
 
     run_report_init(&r);
     output_init(&output, "j00000000001", "mail");
-    control_fd_init(&c, &output, &hooks, &r);
+    control_fd_init(&c, &output, &r, on_progress, NULL);
     for (size_t at = 1; at < n; at += piece) {
         struct mono next;
 

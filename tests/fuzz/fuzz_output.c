@@ -52,7 +52,7 @@ static void log_it(const char *p, size_t n, size_t piece)
         output_add(&o, (enum output_stream)(at / piece % OUTPUT_STREAMS), p + at,
                    n - at < piece ? n - at : piece);
     output_end(&o);
-    FUZZ_MUST(o.bytes == (int64_t)n && o.logged <= EXEC_LOG_LINES && o.left_out >= 0);
+    FUZZ_MUST(o.bytes == (int64_t)n && o.logged <= OUTPUT_LOG_LINES && o.left_out >= 0);
     output_done(&o);
 }
 

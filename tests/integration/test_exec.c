@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/exec/exec.h"
+#include "run/exec/output.h"
 #include "run/process/origin.h"
 #include "run/process/spawn.h"
 
@@ -926,12 +927,12 @@ static void test_log_is_bounded(void **state)
     char *log = logged(&a);
 
     (void)state;
-    assert_int_equal(count_lines(log, "stream=stdout"), EXEC_LOG_LINES);
+    assert_int_equal(count_lines(log, "stream=stdout"), OUTPUT_LOG_LINES);
     assert_non_null(strstr(log, "left_out_lines=501 "));
     assert_string_equal(a.ret.output.data + a.ret.output.len - 12, "1499\nunended");
     free(log);
     log = logged(&b);
-    assert_in_range(strlen(log), EXEC_LINE_BYTES, EXEC_LINE_BYTES + 200);
+    assert_in_range(strlen(log), OUTPUT_LINE_BYTES, OUTPUT_LINE_BYTES + 200);
     assert_non_null(strstr(log, "\" cut=1\n"));
     free(log);
     attempt_done(&a);

@@ -32,10 +32,10 @@ void control_line_parse(const char *line, size_t n, struct control_line *ret)
         ret->kind = CONTROL_OTHER;
 }
 
-void control_fd_init(struct control_fd *c, struct output *output, const struct exec_hooks *hooks,
-                     struct run_report *ret)
+void control_fd_init(struct control_fd *c, struct output *output, struct run_report *ret,
+                     control_progress_f *tell, void *arg)
 {
-    *c = (struct control_fd){.output = output, .hooks = hooks, .ret = ret};
+    *c = (struct control_fd){.output = output, .ret = ret, .tell = tell, .arg = arg};
     lines_init(&c->lines, CONTROL_LINE_BYTES);
 }
 
@@ -145,8 +145,8 @@ void control_fd_add(struct control_fd *c, const char *p, size_t n)
 
 static void hand_on(struct control_fd *c)
 {
-    if (c->has_progress && c->hooks->progress != NULL)
-        c->hooks->progress(c->hooks->arg, buf_str(&c->progress), c->progress.len);
+    if (c->has_progress && c->tell != NULL)
+        c->tell(c->arg, buf_str(&c->progress), c->progress.len);
     c->has_progress = false;
 }
 

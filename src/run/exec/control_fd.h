@@ -23,9 +23,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "run/exec/exec.h"
 #include "run/exec/output.h"
 #include "run/lines.h"
+#include "run/report.h"
 
 #define CONTROL_LINE_BYTES (RUN_RESULT_BYTES + 64)
 #define CONTROL_PROGRESS_MS 100 /* progress is told at most this often; the latest text wins */
@@ -51,11 +51,14 @@ struct control_line {
 /* Pure. A retry-in with an invalid duration is OTHER. */
 void control_line_parse(const char *line, size_t n, struct control_line *ret);
 
+typedef void control_progress_f(void *arg, const char *text, size_t n);
+
 /* The data of one run. Owns only its buffers (lines, progress). */
 struct control_fd {
     struct lines lines;
     struct output *output;
-    const struct exec_hooks *hooks;
+    control_progress_f *tell;
+    void *arg; /* of tell */
     struct run_report *ret;
     bool has_result, is_result_cut;
     bool is_ending;      /* the line that comes now has no line feed */
@@ -66,9 +69,9 @@ struct control_fd {
     struct mono progress_at; /* earliest time for the next one */
 };
 
-/* output, hooks and ret must outlive c. */
-void control_fd_init(struct control_fd *c, struct output *output, const struct exec_hooks *hooks,
-                     struct run_report *ret);
+/* output and ret must outlive c. tell: NULL, or what is called with progress. */
+void control_fd_init(struct control_fd *c, struct output *output, struct run_report *ret,
+                     control_progress_f *tell, void *arg);
 void control_fd_done(struct control_fd *c);
 /* Take n bytes that the handler wrote. */
 void control_fd_add(struct control_fd *c, const char *p, size_t n);

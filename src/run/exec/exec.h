@@ -23,11 +23,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "run/exec/exec_slot.h"
 #include "run/guard/guard.h"
 #include "run/report.h"
 
-#define EXEC_LINE_BYTES 1024 /* longer lines of output are cut in the log */
-#define EXEC_LOG_LINES 1000  /* lines of one run that reach the log; the rest is only counted */
 #define EXEC_DRAIN_MS 1000
 
 /* Everything exec_run needs. The caller owns it and leaves it unchanged until exec_run returns. */
@@ -45,27 +44,6 @@ struct exec_order {
     unsigned guard_place;
     int64_t fence; /* the same as in envp; 0: none, no process can be found by it */
 };
-
-/*
- * What other threads may ask of a running job, by any number of exec_slot_control calls, from any
- * thread. STOP and CANCEL: SIGTERM to the process group at once, SIGKILL after kill_grace_ms.
- * KILL: SIGKILL at once.
- */
-enum exec_control { EXEC_CONTROL_STOP = 1, EXEC_CONTROL_CANCEL = 2, EXEC_CONTROL_KILL = 4 };
-
-/*
- * What a place of the pool has for the job that runs there: control requests (an eventfd), and its
- * signs of life. Reused from job to job. A control call that comes after its job has ended carries
- * that job's serial, so it is dropped.
- */
-struct exec_slot;
-struct exec_slot *exec_slot_new(void); /* NULL: no descriptor left */
-void exec_slot_free(struct exec_slot *slot);
-/* Prepare the slot for its next job. Returns the serial for exec_slot_control. Main thread. */
-uint64_t exec_slot_arm(struct exec_slot *slot);
-void exec_slot_control(struct exec_slot *slot, uint64_t serial, enum exec_control what);
-/* The first sign of life of the job, when it was started (0: not yet), and its last one. */
-void exec_slot_heard(const struct exec_slot *slot, struct mono *ret_taken, struct mono *ret_said);
 
 /*
  * exec_run calls these on the pool thread while the job runs. They must not block for long; each

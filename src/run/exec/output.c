@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "run/exec/exec.h"
 #include "run/stream/stream_line.h"
 
 #define ERROR_BYTES 512 /* of stderr that may hold its last line */
@@ -16,7 +15,7 @@ void output_init(struct output *o, const char *id, const char *queue)
 {
     *o = (struct output){.id = id, .queue = queue};
     for (int i = 0; i < OUTPUT_STREAMS; i++)
-        lines_init(&o->lines[i], EXEC_LINE_BYTES);
+        lines_init(&o->lines[i], OUTPUT_LINE_BYTES);
     last_bytes_init(&o->last, RUN_OUTPUT_BYTES);
     last_bytes_init(&o->errors, ERROR_BYTES);
 }
@@ -37,13 +36,13 @@ void output_log(enum log_level level, const char *id, const char *queue, pid_t p
     if (pid > 0)
         (void)snprintf(shown_pid, sizeof(shown_pid), "%d", (int)pid);
     log_output(level, "job=%s queue=%s pid=%s stream=%s msg=\"%.*s\" cut=%s", id, queue, shown_pid,
-               stream, (int)(n < EXEC_LINE_BYTES ? n : EXEC_LINE_BYTES), p,
-               cut || n > EXEC_LINE_BYTES ? "1" : "");
+               stream, (int)(n < OUTPUT_LINE_BYTES ? n : OUTPUT_LINE_BYTES), p,
+               cut || n > OUTPUT_LINE_BYTES ? "1" : "");
 }
 
 void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut)
 {
-    if (o->logged >= EXEC_LOG_LINES) {
+    if (o->logged >= OUTPUT_LOG_LINES) {
         o->left_out++;
         return;
     }
@@ -124,7 +123,7 @@ void output_add(struct output *o, enum output_stream which, const char *p, size_
     else
         last_bytes_add(&o->errors, p, n);
     last_bytes_add(&o->last, p, n);
-    if (o->logged < EXEC_LOG_LINES) {
+    if (o->logged < OUTPUT_LOG_LINES) {
         lines_feed(&o->lines[which], p, n, on_line[which], o);
         return;
     }
@@ -143,5 +142,5 @@ void output_end(struct output *o)
     if (o->left_out > 0)
         log_info("job=%s queue=%s left_out_lines=%" PRId64 " output_bytes=%" PRId64
                  " msg=\"more output than %d lines: the rest was left out of the log\"",
-                 o->id, o->queue, o->left_out, o->bytes, EXEC_LOG_LINES);
+                 o->id, o->queue, o->left_out, o->bytes, OUTPUT_LOG_LINES);
 }

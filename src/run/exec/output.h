@@ -16,6 +16,9 @@
 #include "run/exec/last_bytes.h"
 #include "run/lines.h"
 
+#define OUTPUT_LINE_BYTES 1024 /* longer lines are cut in the log */
+#define OUTPUT_LOG_LINES 1000  /* lines of one run that reach the log; the rest is only counted */
+
 enum output_stream { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_STREAMS };
 
 struct output {
@@ -31,8 +34,8 @@ struct output {
     int logged;
 };
 
-/* Log one line, at most EXEC_LINE_BYTES of it. pid: 0 if the process serves this job only. stream:
- * the name of its source. Any thread. */
+/* Log one line, at most OUTPUT_LINE_BYTES of it. pid: 0 if the process serves this job only.
+ * stream: the name of its source. Any thread. */
 void output_log(enum log_level level, const char *id, const char *queue, pid_t pid,
                 const char *stream, const char *p, size_t n, bool cut);
 
@@ -41,7 +44,7 @@ void output_init(struct output *o, const char *id, const char *queue);
 void output_done(struct output *o);
 /* Take n bytes of a stream. */
 void output_add(struct output *o, enum output_stream which, const char *p, size_t n);
-/* Log a line of another source, e.g. `log` on descriptor 3. It counts in EXEC_LOG_LINES, too. */
+/* Log a line of another source, e.g. `log` on descriptor 3. It counts in OUTPUT_LOG_LINES, too. */
 void output_line(struct output *o, const char *stream, const char *p, size_t n, bool cut);
 /* Does stdout begin with the greeting of a stream handler? */
 bool output_is_greeting(const struct output *o);

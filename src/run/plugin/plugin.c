@@ -44,7 +44,7 @@ struct plugin_run {
     enum run_end cause; /* why the job should end; RUN_EXITED: it should not */
     struct mono deadline;
     struct mono progress_at; /* earliest time for the next one; until then the last text waits: */
-    char progress[EXEC_LINE_BYTES + 1];
+    char progress[OUTPUT_LINE_BYTES + 1];
     bool has_progress, is_result_cut;
     int logged;
 };
@@ -71,7 +71,7 @@ static void host_progress(const struct later_host *host, const char *text)
     struct plugin_run *r = run_of(host);
     struct mono now = mono_now();
 
-    (void)snprintf(r->progress, sizeof(r->progress), "%.*s", EXEC_LINE_BYTES, text);
+    (void)snprintf(r->progress, sizeof(r->progress), "%.*s", OUTPUT_LINE_BYTES, text);
     r->has_progress = true;
     exec_slot_say(r->slot, now);
     tell_progress(r, now);
@@ -84,13 +84,13 @@ static void host_log(const struct later_host *host, enum later_level level, cons
     exec_slot_say(r->slot, mono_now());
     if (r->logged < INT32_MAX)
         r->logged++;
-    if (r->logged > EXEC_LOG_LINES)
+    if (r->logged > OUTPUT_LOG_LINES)
         return;
     output_log(level < LATER_ERROR   ? LOG_LEVEL_ERR
                : level > LATER_DEBUG ? LOG_LEVEL_DEBUG
                                      : (enum log_level)level,
                r->order->job.id, r->order->job.queue, 0, "plugin", text,
-               strnlen(text, EXEC_LINE_BYTES + 1), false);
+               strnlen(text, OUTPUT_LINE_BYTES + 1), false);
 }
 
 /* What is cut off may be missed by the next job of a chain. */
@@ -209,10 +209,11 @@ static void conclude(const struct plugin_run *r, int outcome)
 
 static void tell_left_out(const struct plugin_run *r)
 {
-    if (r->logged > EXEC_LOG_LINES)
+    if (r->logged > OUTPUT_LOG_LINES)
         log_info("job=%s queue=%s left_out_lines=%d msg=\"more than %d lines: the rest was left "
                  "out of the log\"",
-                 r->order->job.id, r->order->job.queue, r->logged - EXEC_LOG_LINES, EXEC_LOG_LINES);
+                 r->order->job.id, r->order->job.queue, r->logged - OUTPUT_LOG_LINES,
+                 OUTPUT_LOG_LINES);
 }
 
 void plugin_run(const struct plugin_order *order, struct exec_slot *slot,

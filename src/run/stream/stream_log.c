@@ -3,13 +3,12 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
-#include "run/exec/exec.h"
 #include "run/exec/output.h"
 
 void stream_log_init(struct stream_log *l, const char *queue)
 {
     *l = (struct stream_log){.queue = queue, .id = "-"};
-    lines_init(&l->lines, EXEC_LINE_BYTES);
+    lines_init(&l->lines, OUTPUT_LINE_BYTES);
 }
 
 void stream_log_start(struct stream_log *l, pid_t pid)
