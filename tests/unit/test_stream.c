@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "run/stream/stream.h"
 #include "run/stream/stream_proc.h"
 
 /* ---- fake processes */

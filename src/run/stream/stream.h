@@ -11,37 +11,12 @@
 #include <stdint.h>
 
 #include "loop/loop.h"
-#include "run/guard/guard.h"
 #include "run/pool/pool.h"
 #include "run/report.h"
+#include "run/stream/stream_conf.h"
 
 #define STREAM_RETRY_MS 100 /* delay before a process is replaced that died without an answer; */
 #define STREAM_RETRY_MAX_MS 30000 /* doubles up to this */
-
-/* stream_new copies all of it. */
-struct stream_conf {
-    const char *queue;
-    char *const *argv; /* argv[0]: absolute path */
-    char *const *envp; /* without LATER_WORKER, which each process gets with its own number */
-    unsigned processes;
-    unsigned places; /* most jobs that may ever run at once: bounds `inflight` */
-    int64_t kill_grace_ms, start_timeout_ms;
-    int64_t heartbeat_ms;                 /* INT64_MAX: none */
-    int64_t recycle_jobs, recycle_memory; /* 0: never */
-    int64_t recycle_age_ms;               /* INT64_MAX: never */
-};
-
-/* A job. Its texts and payload are copied; only guard must stay valid until `ended`. */
-struct stream_job {
-    const char *id;
-    unsigned place;     /* the job's place in the worker; names the job here */
-    const char *header; /* one line for the process, without LF */
-    size_t header_len;
-    const char *payload;
-    size_t payload_len;
-    int64_t timeout_ms;  /* INT64_MAX: none */
-    struct guard *guard; /* set if the job is guarded (job/job.h); NULL: it is not */
-};
 
 struct stream_events {
     /* The job has ended. The place is free when this has returned. */

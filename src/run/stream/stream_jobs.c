@@ -1,4 +1,4 @@
-#include "run/stream/stream_priv.h"
+#include "run/stream/stream_jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void take_add(struct stream_proc *p, struct stream_item *it, const struct
     if (children_line(taking(p), a->text, a->len, cut, &len) == 0)
         lines_expect(&p->lines, len, on_payload);
     else /* what follows cannot be told from answers */
-        stream_proc_breach(p, "it wrote an add that is none");
+        stream_core_breach(p, "it wrote an add that is none");
 }
 
 /* ---- ends */
@@ -266,7 +266,7 @@ static struct mono deadline_of(const struct stream_proc *p, const struct stream_
     return mono_min(at, mono_add_ms(it->heard, p->conf->heartbeat_ms));
 }
 
-void stream_proc_start(struct stream_proc *p, const struct stream_job *job)
+void stream_jobs_start(struct stream_proc *p, const struct stream_job *job)
 {
     struct stream_item *it = mem_new(sizeof(*it));
 
@@ -287,11 +287,11 @@ void stream_proc_start(struct stream_proc *p, const struct stream_job *job)
         guard_set(it->guard, it->place, p->number);
         guard_set_process(it->guard, it->place, p->process.pid);
     }
-    stream_proc_put(p, job->header, job->header_len);
-    stream_proc_put(p, "\n", 1);
-    stream_proc_put(p, job->payload, job->payload_len);
-    stream_proc_put(p, "\n", 1);
-    stream_proc_arm(p, deadline_of(p, it));
+    stream_core_put(p, job->header, job->header_len);
+    stream_core_put(p, "\n", 1);
+    stream_core_put(p, job->payload, job->payload_len);
+    stream_core_put(p, "\n", 1);
+    stream_core_arm(p, deadline_of(p, it));
 }
 
 /* End a job: by `cancel ID` if its process understands that, else by ending the process. */
@@ -301,20 +301,20 @@ static void end_item(struct stream_proc *p, struct stream_item *it, enum run_end
 
     it->cause = cause;
     if (p->greeting.can_cancel && p->state == READY) {
-        stream_proc_put(p, line, (size_t)snprintf(line, sizeof(line), "cancel %s\n", it->id));
+        stream_core_put(p, line, (size_t)snprintf(line, sizeof(line), "cancel %s\n", it->id));
         it->kill_at = mono_add_ms(mono_now(), p->conf->kill_grace_ms);
-        stream_proc_arm(p, it->kill_at);
-        stream_proc_flush(p);
+        stream_core_arm(p, it->kill_at);
+        stream_core_flush(p);
         return;
     }
     (void)snprintf(why, sizeof(why), "job %s in it %s", it->id,
                    cause == RUN_TIMED_OUT   ? "timed out"
                    : cause == RUN_CANCELLED ? "was cancelled"
                                             : "was stopped");
-    stream_proc_end(p, why);
+    stream_core_end(p, why);
 }
 
-bool stream_proc_control(struct stream_proc *p, unsigned place, enum exec_control what)
+bool stream_jobs_control(struct stream_proc *p, unsigned place, enum exec_control what)
 {
     struct stream_item *it = find_place(p, place);
 
@@ -322,8 +322,8 @@ bool stream_proc_control(struct stream_proc *p, unsigned place, enum exec_contro
         return false;
     if (what == EXEC_CONTROL_KILL) {
         it->cause = RUN_STOPPED;
-        stream_proc_end(p, "a job in it was killed");
-        stream_proc_signal(p, SIGKILL);
+        stream_core_end(p, "a job in it was killed");
+        stream_core_signal(p, SIGKILL);
     } else if (it->cause == RUN_EXITED) {
         end_item(p, it, what == EXEC_CONTROL_CANCEL ? RUN_CANCELLED : RUN_STOPPED);
     }
@@ -335,13 +335,13 @@ void stream_jobs_check(struct stream_proc *p, struct mono now)
     for (struct stream_item *it = p->first, *next; it != NULL; it = next) {
         next = it->next;
         if (mono_before(now, deadline_of(p, it))) {
-            stream_proc_arm(p, deadline_of(p, it));
+            stream_core_arm(p, deadline_of(p, it));
         } else if (it->cause == RUN_EXITED) {
             it->lacks_heartbeat = mono_before(now, mono_add_ms(it->started, it->timeout_ms));
             end_item(p, it, RUN_TIMED_OUT);
         } else {
             it->kill_at = MONO_NEVER;
-            stream_proc_end(p, "it did not answer a cancel");
+            stream_core_end(p, "it did not answer a cancel");
         }
     }
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,113 +17,16 @@
 #include "run/process/offspring_end.h"
 #include "run/process/origin.h"
 #include "run/process/pidstat.h"
-#include "run/stream/stream_priv.h"
+#include "run/stream/stream_jobs.h"
 
 #define READ_BYTES 65536 /* capacity of a pipe */
 #define READS_MAX 4      /* in one iteration of the loop, so that other processes get theirs */
-#define KEEP_BYTES 65536 /* a larger buffer is freed once it is written */
 #define LAST_READS 17    /* a pipe of 1 MiB, the largest, and one more */
-#define FAREWELL_MS 200  /* for a process that closed a pipe: it is most likely about to end */
 #define LEFT_MS 50       /* wait for the end of what it left in its cgroup */
 #define MEMORY_CHECK_MS 1000
 #define END_WAIT_MS 10000 /* for the end of all processes that it started */
 
 /* ---- its end */
-
-void stream_proc_arm(struct stream_proc *p, struct mono at)
-{
-    int64_t us = mono_until_us(mono_now(), at);
-
-    if (!mono_before(at, p->armed))
-        return;
-    p->armed = at;
-    loop_timer_set(p->timer, us > 0 ? (us + 999) / 1000 : 0);
-}
-
-static void set_deadline(struct stream_proc *p, int64_t ms)
-{
-    p->deadline = mono_add_ms(mono_now(), ms);
-    stream_proc_arm(p, p->deadline);
-}
-
-void stream_proc_signal(const struct stream_proc *p, int sig)
-{
-    (void)kill(-p->process.pid, sig);
-    /* A stopped process handles the signal only when it is continued. */
-    (void)kill(-p->process.pid, SIGCONT);
-}
-
-/* The process has not read what is still in the pipe. */
-static void close_in(struct stream_proc *p)
-{
-    int unread = 0;
-
-    if (p->pipes.ours[PIPE_IN] < 0)
-        return;
-    (void)ioctl(p->pipes.ours[PIPE_IN], FIONREAD, &unread);
-    p->taken = p->written - (uint64_t)unread;
-    loop_fd_free(p->watch_in);
-    p->watch_in = NULL;
-    exec_pipes_close_one(&p->pipes, PIPE_IN);
-    buf_done(&p->out);
-    p->sent = 0;
-}
-
-void stream_proc_end(struct stream_proc *p, const char *why)
-{
-    bool was_kept = stream_proc_is_kept(p);
-
-    if (p->state >= ENDING)
-        return;
-    if (p->why[0] == '\0')
-        text_copy(p->why, sizeof(p->why), why);
-    p->was_ended = true;
-    if (p->state == LAUNCHING) { /* on_launched ends it */
-        p->is_killed = true;
-        return;
-    }
-    p->state = ENDING;
-    close_in(p);
-    stream_proc_signal(p, SIGTERM);
-    set_deadline(p, p->conf->kill_grace_ms);
-    if (was_kept)
-        p->events->ending(p->events->arg, p);
-}
-
-void stream_proc_breach(struct stream_proc *p, const char *why)
-{
-    p->is_in_breach = p->state < CLOSING;
-    stream_proc_end(p, why);
-}
-
-/*
- * It closed one of its pipes. A process that dies closes its pipes first: wait FAREWELL_MS for it
- * to end by itself. If it does, its exit status becomes the reason for its jobs.
- */
-static void expect_end(struct stream_proc *p, const char *why)
-{
-    bool was_kept = stream_proc_is_kept(p);
-
-    if (p->state != READY && p->state != GREETING)
-        return;
-    text_copy(p->why, sizeof(p->why), why);
-    p->is_in_breach = true;
-    p->state = CLOSING;
-    close_in(p);
-    set_deadline(p, FAREWELL_MS);
-    if (was_kept)
-        p->events->ending(p->events->arg, p);
-}
-
-/* Close its input if it is retired and runs no job. */
-static void close_when_idle(struct stream_proc *p)
-{
-    if (!p->is_retired || p->running > 0 || (p->state != READY && p->state != GREETING))
-        return;
-    p->state = CLOSING;
-    close_in(p);
-    set_deadline(p, p->conf->kill_grace_ms);
-}
 
 static void drop(struct stream_proc *p)
 {
@@ -152,11 +54,11 @@ static void greet(struct stream_proc *p, const char *line, size_t n)
 {
     if (!stream_greeting_parse(line, n, &p->greeting)) {
         stream_log_line(&p->log, LOG_LEVEL_WARN, "stdout", line, n, false);
-        stream_proc_breach(p, "its first line is no greeting: later-stream 1");
+        stream_core_breach(p, "its first line is no greeting: later-stream 1");
         return;
     }
     if (p->greeting.version != STREAM_VERSION) {
-        stream_proc_breach(p, "it speaks another version of the protocol than 1");
+        stream_core_breach(p, "it speaks another version of the protocol than 1");
         return;
     }
     if (p->greeting.inflight > p->conf->places)
@@ -167,7 +69,7 @@ static void greet(struct stream_proc *p, const char *line, size_t n)
              (int)p->process.pid, p->greeting.inflight,
              (long long)(mono_until_us(p->born, mono_now()) / 1000));
     p->events->ready(p->events->arg, p);
-    close_when_idle(p);
+    stream_core_close_when_idle(p);
 }
 
 static void on_line(void *arg, const char *line, size_t n, bool cut)
@@ -237,8 +139,8 @@ static void on_stdout(void *arg, int events)
     enter(p);
     read_pipe(p, PIPE_OUT, READS_MAX);
     if (p->pipes.ours[PIPE_OUT] < 0) /* we can get no more answers */
-        expect_end(p, "it closed its standard output");
-    close_when_idle(p);
+        stream_core_expect_end(p, "it closed its standard output");
+    stream_core_close_when_idle(p);
     p->events->rest(p->events->arg, p);
     leave(p);
 }
@@ -262,14 +164,14 @@ static void wait_for_leader(struct stream_proc *p, siginfo_t *st)
     while (waitid(P_PID, (id_t)p->process.pid, st, WEXITED) != 0 && errno == EINTR)
         continue;
     (void)close(p->process.pidfd);
-    close_in(p);
+    stream_core_close_in(p);
 }
 
 /* It has ended. Answers that are still in the pipe count, but a greeting is too late. */
 static void conclude(struct pool_task *task)
 {
     struct stream_proc *p = (struct stream_proc *)task;
-    bool was_kept = stream_proc_is_kept(p);
+    bool was_kept = stream_core_is_kept(p);
     siginfo_t st = {0};
     char why[sizeof(p->why) + STREAM_STATUS + 2], status[STREAM_STATUS];
 
@@ -307,7 +209,7 @@ static void end_all(struct pool_task *task)
 static void on_pid(void *arg, int events)
 {
     struct stream_proc *p = arg;
-    bool was_kept = stream_proc_is_kept(p);
+    bool was_kept = stream_core_is_kept(p);
 
     (void)events;
     if (!p->was_ended && !stream_jobs_by_guard(p)) {
@@ -316,7 +218,7 @@ static void on_pid(void *arg, int events)
     }
     loop_fd_free(p->watch_pid);
     p->watch_pid = NULL;
-    close_in(p);
+    stream_core_close_in(p);
     p->deadline = MONO_NEVER;
     p->state = DYING;
     if (was_kept)
@@ -328,53 +230,10 @@ static void on_pid(void *arg, int events)
 
 /* ---- what it is told */
 
-void stream_proc_put(struct stream_proc *p, const char *bytes, size_t n)
-{
-    buf_add(&p->out, bytes, n);
-    p->queued += n;
-}
-
-static void flush(struct stream_proc *p)
-{
-    while (p->sent < p->out.len) {
-        ssize_t n = write(p->pipes.ours[PIPE_IN], p->out.data + p->sent, p->out.len - p->sent);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) {
-            /* Drop what was written: a buffer that never becomes empty would grow for ever. */
-            if (p->sent >= KEEP_BYTES) {
-                buf_drop(&p->out, p->sent);
-                p->sent = 0;
-            }
-            loop_fd_events(p->watch_in, LOOP_WRITE);
-            return;
-        }
-        if (n < 0) { /* EPIPE: it reads no more */
-            expect_end(p, "it closed its standard input");
-            return;
-        }
-        p->sent += (size_t)n;
-        p->written += (size_t)n;
-    }
-    loop_fd_events(p->watch_in, 0);
-    p->sent = 0;
-    if (p->out.cap > KEEP_BYTES)
-        buf_done(&p->out);
-    else
-        buf_clear(&p->out);
-}
-
-void stream_proc_flush(struct stream_proc *p)
-{
-    if (p->out.len > 0 && p->state == READY)
-        flush(p);
-}
-
 static void on_stdin(void *arg, int events)
 {
     (void)events;
-    stream_proc_flush(arg);
+    stream_core_flush(arg);
 }
 
 static void on_timer(void *arg)
@@ -386,16 +245,16 @@ static void on_timer(void *arg)
     if (p->state < ENDING)
         stream_jobs_check(p, now);
     if (mono_before(now, p->deadline)) {
-        stream_proc_arm(p, p->deadline);
+        stream_core_arm(p, p->deadline);
         return;
     }
     p->deadline = MONO_NEVER;
     if (p->state == GREETING)
-        stream_proc_breach(p, "it did not greet within start_timeout: is its output buffered?");
+        stream_core_breach(p, "it did not greet within start_timeout: is its output buffered?");
     else if (p->state == CLOSING)
-        stream_proc_end(p, "it did not end at the end of its input");
+        stream_core_end(p, "it did not end at the end of its input");
     else if (p->state == ENDING)
-        stream_proc_signal(p, SIGKILL);
+        stream_core_signal(p, SIGKILL);
 }
 
 /* ---- its start */
@@ -428,7 +287,7 @@ static void on_launched(struct pool_task *task)
     char why[256];
 
     if (p->process.pidfd < 0) {
-        bool was_kept = stream_proc_is_kept(p);
+        bool was_kept = stream_core_is_kept(p);
 
         (void)snprintf(why, sizeof(why), "cannot start: %.200s", p->err.text);
         p->state = GONE;
@@ -446,12 +305,12 @@ static void on_launched(struct pool_task *task)
     p->watch_err = loop_fd_new(p->loop, p->pipes.ours[PIPE_ERR], LOOP_READ, on_stderr, p);
     p->watch_pid = loop_fd_new(p->loop, p->process.pidfd, LOOP_READ, on_pid, p);
     stream_log_start(&p->log, p->process.pid);
-    set_deadline(p, p->conf->start_timeout_ms);
+    stream_core_set_deadline(p, p->conf->start_timeout_ms);
     if (p->is_killed) {
-        stream_proc_end(p, "");
-        stream_proc_signal(p, SIGKILL);
+        stream_core_end(p, "");
+        stream_core_signal(p, SIGKILL);
     } else {
-        close_when_idle(p);
+        stream_core_close_when_idle(p);
     }
 }
 
@@ -522,7 +381,7 @@ bool stream_proc_is_ready(const struct stream_proc *p)
 
 bool stream_proc_is_kept(const struct stream_proc *p)
 {
-    return p->state <= READY && !p->is_retired && !p->is_killed;
+    return stream_core_is_kept(p);
 }
 
 bool stream_proc_is_retired(const struct stream_proc *p)
@@ -566,17 +425,32 @@ bool stream_proc_is_worn(struct stream_proc *p)
     return p->is_large;
 }
 
+void stream_proc_start(struct stream_proc *p, const struct stream_job *job)
+{
+    stream_jobs_start(p, job);
+}
+
+void stream_proc_flush(struct stream_proc *p)
+{
+    stream_core_flush(p);
+}
+
+bool stream_proc_control(struct stream_proc *p, unsigned place, enum exec_control what)
+{
+    return stream_jobs_control(p, place, what);
+}
+
 void stream_proc_retire(struct stream_proc *p)
 {
     p->is_retired = true;
-    close_when_idle(p);
+    stream_core_close_when_idle(p);
 }
 
 void stream_proc_kill(struct stream_proc *p)
 {
     for (struct stream_item *it = p->first; it != NULL; it = it->next)
         it->cause = RUN_STOPPED;
-    stream_proc_end(p, "the worker stops");
+    stream_core_end(p, "the worker stops");
     if (p->state == ENDING)
-        stream_proc_signal(p, SIGKILL);
+        stream_core_signal(p, SIGKILL);
 }

@@ -19,23 +19,7 @@
 
 #include "loop/loop.h"
 #include "run/pool/pool.h"
-#include "run/stream/stream.h"
-
-struct stream_proc;
-
-struct stream_proc_events {
-    /* It has greeted and takes jobs. */
-    void (*ready)(void *arg, struct stream_proc *p);
-    void (*ended)(void *arg, unsigned place, const struct run_report *report);
-    void (*progress)(void *arg, unsigned place, const char *text);
-    /* After the last of all events that came at the same time. */
-    void (*rest)(void *arg, struct stream_proc *p);
-    /* From here on it takes no more jobs, for another cause than `retire`. At most once. */
-    void (*ending)(void *arg, struct stream_proc *p);
-    /* It has ended; why: a text for people. Do not use p any more. */
-    void (*gone)(void *arg, struct stream_proc *p, const char *why);
-    void *arg;
-};
+#include "run/stream/stream_conf.h"
 
 /* The caller owns conf and events, which must outlive the process. Never NULL. */
 struct stream_proc *stream_proc_new(struct loop *loop, struct pool *pool,

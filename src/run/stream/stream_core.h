@@ -1,19 +1,20 @@
 /*
- * What the two halves of stream_proc.h share: stream_proc.c has the process, stream_jobs.c its
- * jobs.
+ * The process under stream_proc.c and stream_jobs.c: what is written to it, and how it is ended.
  */
-#ifndef LATER_RUN_STREAM_STREAM_PRIV_H
-#define LATER_RUN_STREAM_STREAM_PRIV_H
+#ifndef LATER_RUN_STREAM_STREAM_CORE_H
+#define LATER_RUN_STREAM_STREAM_CORE_H
 
 #include <signal.h>
 
 #include "base/err.h"
+#include "loop/loop.h"
 #include "run/exec/exec_pipes.h"
 #include "run/lines.h"
+#include "run/pool/pool.h"
 #include "run/process/spawn.h"
+#include "run/stream/stream_conf.h"
 #include "run/stream/stream_line.h"
 #include "run/stream/stream_log.h"
-#include "run/stream/stream_proc.h"
 
 /* In the order of a process' life (stream_proc.h). */
 enum stream_state { LAUNCHING, GREETING, READY, CLOSING, ENDING, DYING, GONE };
@@ -70,32 +71,25 @@ struct stream_proc {
     bool is_gone;
 };
 
-/* ---- stream_proc.c */
-
-/* Make the timer ring at this time or earlier. */
-void stream_proc_arm(struct stream_proc *p, struct mono at);
-/* Send SIGTERM, and SIGKILL after kill_grace. why: for the log; the first call's reason counts. */
-void stream_proc_end(struct stream_proc *p, const char *why);
-/* The same: it broke the protocol. */
-void stream_proc_breach(struct stream_proc *p, const char *why);
-/* Send a signal to its process group. */
-void stream_proc_signal(const struct stream_proc *p, int sig);
+/* As stream_proc_is_kept and stream_proc_flush. */
+bool stream_core_is_kept(const struct stream_proc *p);
+void stream_core_flush(struct stream_proc *p);
 /* Queue bytes for it; the next flush writes them. */
-void stream_proc_put(struct stream_proc *p, const char *bytes, size_t n);
-
-/* ---- stream_jobs.c */
-
-/* Take a line of n bytes that it wrote after its greeting: an answer, an `add`, or output. cut: it
- * was longer. An answer may end the job. */
-void stream_jobs_line(struct stream_proc *p, const char *line, size_t n, bool cut);
-/* End the jobs whose time is over; arm the timer for the others. */
-void stream_jobs_check(struct stream_proc *p, struct mono now);
-/* Has the guard killed the process, for a guarded job in it? */
-bool stream_jobs_by_guard(const struct stream_proc *p);
-/* The process has ended: end its jobs, too. */
-void stream_jobs_end(struct stream_proc *p, const siginfo_t *status);
-/* How the process ended, in words. */
-#define STREAM_STATUS 200
-void stream_jobs_status(const struct stream_proc *p, const siginfo_t *st, char out[STREAM_STATUS]);
+void stream_core_put(struct stream_proc *p, const char *bytes, size_t n);
+/* Make the timer ring at this time or earlier. */
+void stream_core_arm(struct stream_proc *p, struct mono at);
+/* The current state may last so long. */
+void stream_core_set_deadline(struct stream_proc *p, int64_t ms);
+/* Send a signal to its process group. */
+void stream_core_signal(const struct stream_proc *p, int sig);
+/* Send SIGTERM, and SIGKILL after kill_grace. why: for the log; the first call's reason counts. */
+void stream_core_end(struct stream_proc *p, const char *why);
+/* The same: it broke the protocol. */
+void stream_core_breach(struct stream_proc *p, const char *why);
+/* It closed one of its pipes: it has a moment to end by itself. */
+void stream_core_expect_end(struct stream_proc *p, const char *why);
+void stream_core_close_in(struct stream_proc *p);
+/* Close its input if it is retired and runs no job. */
+void stream_core_close_when_idle(struct stream_proc *p);
 
 #endif
