@@ -1,214 +1,79 @@
 #include "redis/client.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/text.h"
 #include "redis/error_reply.h"
 #include "redis/lib.h"
 #include "redis/sentinel.h"
 
 #define ARGS_MAX 1100
 
-struct client {
-    struct wire *wire;
-    struct url url;
-    int64_t timeout_ms;
-    bool has_more; /* there may be more to read without waiting */
-    bool is_broken;
-};
-
-/* The link is of no use any more: say so, with the server's name before what the wire said. */
-static int broke(struct client *c, struct err *err)
-{
-    char where[320];
-
-    c->is_broken = true;
-    return err != NULL ? err_wrap(err, "%s", url_show(&c->url, where)) : -1;
-}
-
-static int broke_by(struct client *c, const char *why, struct err *err)
-{
-    (void)err_set(err, ERR_UNAVAILABLE, "%s", why);
-    return broke(c, err);
-}
-
-static int authenticate(struct client *c, struct err *err)
-{
-    const char *auth[3];
-    int n = url_login(&c->url, auth);
-    struct reply *r = n > 0 ? client_call(c, n, auth, NULL, err) : NULL;
-
-    reply_free(r);
-    return n == 0 || r != NULL ? 0 : -1;
-}
-
-static int choose_database(struct client *c, struct err *err)
+static int choose_database(struct client *c, int number, struct err *err)
 {
     char db[16];
     const char *choose[] = {"SELECT", db};
     struct reply *r;
 
-    if (c->url.db == 0)
+    if (number == 0)
         return 0;
-    (void)snprintf(db, sizeof(db), "%d", c->url.db);
+    (void)snprintf(db, sizeof(db), "%d", number);
     r = client_call(c, 2, choose, NULL, err);
     reply_free(r);
     if (r == NULL && err->code == ERR_DATA)
         return err_wrap(err, "database %d, the last number of the URL (CONFIG GET databases)",
-                        c->url.db);
+                        number);
     return r != NULL ? 0 : -1;
 }
 
-static int connect_once(struct client *c, int64_t timeout_ms, struct err *err)
-{
-    c->timeout_ms = timeout_ms;
-    c->wire = wire_open(&c->url, mono_add_ms(mono_now(), timeout_ms), err);
-    return c->wire != NULL ? authenticate(c, err) : broke(c, err);
-}
-
 /* What a sentinel names may be a server that just died, or one that is no master (yet). */
-static int connect_as_told(struct client *c, int64_t timeout_ms, struct err *err)
+static struct client *connect_as_told(const struct url *url, int64_t timeout_ms, struct err *err)
 {
     char where[320];
+    struct client *c = client_connect(
+        url, timeout_ms < SENTINEL_CONNECT_MS ? timeout_ms : SENTINEL_CONNECT_MS, err);
 
-    if (connect_once(c, timeout_ms < SENTINEL_CONNECT_MS ? timeout_ms : SENTINEL_CONNECT_MS, err) <
-        0)
-        return err_wrap(err, "as the sentinels say");
-    if (sentinel_check_role(c, c->url.master, err) < 0)
-        return c->is_broken ? -1 : err_wrap(err, "%s", url_show(&c->url, where));
-    c->timeout_ms = timeout_ms;
-    return 0;
+    if (c == NULL) {
+        (void)err_wrap(err, "as the sentinels say");
+        return NULL;
+    }
+    if (sentinel_check_role(c, url->master, err) < 0) {
+        if (!client_is_broken(c))
+            (void)err_wrap(err, "%s", url_show(url, where));
+        client_close(c);
+        return NULL;
+    }
+    client_set_timeout(c, timeout_ms);
+    return c;
 }
 
-static int connect_to_master(struct client *c, int64_t timeout_ms, struct err *err)
+static struct client *connect_to_master(struct url *url, int64_t timeout_ms, struct err *err)
 {
-    struct url told_by = c->url;
-    int result = sentinel_resolve(&c->url, err);
+    struct url told_by = *url;
+    struct client *c = NULL;
 
-    if (result == 0 && (result = connect_as_told(c, timeout_ms, err)) < 0)
+    if (sentinel_resolve(url, err) == 0 && (c = connect_as_told(url, timeout_ms, err)) == NULL)
         sentinel_doubt(&told_by);
     explicit_bzero(&told_by, sizeof(told_by));
-    return result;
+    return c;
 }
 
 struct client *client_open(const struct url *url, int64_t timeout_ms, struct err *err)
 {
-    struct client *c = mem_new(sizeof(*c));
+    struct url to = *url;
+    struct client *c = NULL;
     struct err local = ERR_INIT;
-    int result;
 
-    c->url = *url;
     err = err != NULL ? err : &local;
-    if (url->ask_password != NULL && url->ask_password(&c->url, err) < 0)
-        goto fail;
-    result = url->sentinels[0] != '\0' ? connect_to_master(c, timeout_ms, err)
-                                       : connect_once(c, timeout_ms, err);
-    if (result == 0 && choose_database(c, err) == 0)
-        return c;
-fail:
-    client_close(c);
-    return NULL;
-}
-
-void client_close(struct client *c)
-{
-    if (c == NULL)
-        return;
-    wire_close(c->wire);
-    explicit_bzero(c->url.password, sizeof(c->url.password));
-    free(c);
-}
-
-struct wire *client_take_wire(struct client *c, struct err *err)
-{
-    struct wire *wire = c->wire;
-    struct reply *unasked = NULL;
-
-    if (wire_next(wire, &unasked, err) == 0) {
-        c->wire = NULL;
-    } else {
-        reply_free(unasked);
-        (void)broke_by(c, "Protocol error, an answer that nobody asked for", err);
-        wire = NULL;
+    if (url->ask_password == NULL || url->ask_password(&to, err) >= 0)
+        c = url->sentinels[0] != '\0' ? connect_to_master(&to, timeout_ms, err)
+                                      : client_connect(&to, timeout_ms, err);
+    explicit_bzero(&to, sizeof(to));
+    if (c != NULL && choose_database(c, url->db, err) < 0) {
+        client_close(c);
+        c = NULL;
     }
-    client_close(c);
-    return wire;
-}
-
-/* ---- sending and receiving; each wait for the server is at most timeout_ms */
-
-/* Receive once, so that what came is handed out before more is read: somebody may send without a
- * pause. 1, 0: nothing came for this long, -1: the link broke. */
-static int receive(struct client *c, int64_t ms, struct err *err)
-{
-    int more;
-
-    if (!c->has_more && !wire_wait(c->wire, mono_add_ms(mono_now(), ms)))
-        return 0;
-    more = wire_receive(c->wire, err);
-    c->has_more = more == 1;
-    return more < 0 ? broke(c, err) : 1;
-}
-
-/* Also reads what comes meanwhile: a server that cannot get rid of its answers takes no calls. */
-static int send_all(struct client *c, struct err *err)
-{
-    int all;
-
-    while ((all = wire_send(c->wire, err)) == 0) {
-        int got = receive(c, c->timeout_ms, err);
-
-        if (got <= 0)
-            return got < 0 ? -1 : broke_by(c, "no answer in time", err);
-    }
-    return all < 0 ? broke(c, err) : 0;
-}
-
-/* The next reply, as it is. 1: there is one, 0: nothing came for this long, -1: the link broke. */
-static int await_reply(struct client *c, int64_t ms, struct reply **ret, struct err *err)
-{
-    for (;;) {
-        int got = wire_next(c->wire, ret, err);
-
-        if (got != 0)
-            return got > 0 ? 1 : broke(c, err);
-        got = receive(c, ms, err);
-        if (got <= 0)
-            return got;
-    }
-}
-
-struct reply *client_answer(struct client *c, struct err *err)
-{
-    struct reply *r = NULL;
-    int got = await_reply(c, c->timeout_ms, &r, err);
-
-    if (got == 0)
-        (void)broke_by(c, "no answer in time", err);
-    if (got <= 0 || reply_kind(r) != REPLY_ERROR)
-        return r;
-    (void)error_reply_err(err, reply_str(r));
-    reply_free(r);
-    return NULL;
-}
-
-static int put_call(struct client *c, int argc, const char *const *argv, const size_t *lens,
-                    struct err *err)
-{
-    if (c->is_broken)
-        return broke_by(c, "the link is broken", err);
-    wire_put(c->wire, argc, argv, lens);
-    return send_all(c, err);
-}
-
-struct reply *client_call(struct client *c, int argc, const char *const *argv, const size_t *lens,
-                          struct err *err)
-{
-    return put_call(c, argc, argv, lens, err) == 0 ? client_answer(c, err) : NULL;
+    return c;
 }
 
 /* FCALL and its arguments. */
@@ -280,46 +145,5 @@ int client_fcall_send(struct client *c, const char *ns, const char *function, in
 
     if (fcall_make(&f, ns, function, argc, argv, lens, err) < 0)
         return -1;
-    return put_call(c, f.argc, f.argv, f.lens, err);
-}
-
-bool client_is_broken(const struct client *c)
-{
-    return c->is_broken;
-}
-
-void client_set_timeout(struct client *c, int64_t timeout_ms)
-{
-    c->timeout_ms = timeout_ms;
-}
-
-struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err)
-{
-    struct reply *r = NULL;
-    int got = await_reply(c, timeout_ms > 0 ? timeout_ms : 1, &r, err);
-
-    if (got == 0)
-        (void)err_set(err, ERR_TEMP, "no message in time");
-    if (got <= 0 || reply_is(reply_at(r, 0), "message") || reply_is(reply_at(r, 0), "pmessage"))
-        return r;
-    reply_free(r);
-    (void)broke_by(c, "Protocol error, what came is no message", err);
-    return NULL;
-}
-
-void client_get_url(const struct client *c, struct url *ret)
-{
-    *ret = c->url;
-    if (client_peer(c)[0] != '\0')
-        text_copy(ret->host, sizeof(ret->host), client_peer(c));
-}
-
-const char *client_peer(const struct client *c)
-{
-    return wire_peer(c->wire);
-}
-
-const char *client_tls(const struct client *c)
-{
-    return wire_tls(c->wire);
+    return client_send(c, f.argc, f.argv, f.lens, err);
 }

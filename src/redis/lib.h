@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "redis/client.h"
+#include "redis/client_conn.h"
 
 /* Protocol of the functions this program calls. A library serves its own and the one before. */
 #define LIB_PROTOCOL 1

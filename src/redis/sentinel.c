@@ -111,7 +111,7 @@ static void name_cure(struct err *err)
 static int ask(const struct url *sentinel, struct url *ret, struct err *err)
 {
     const char *call[] = {"SENTINEL", "get-master-addr-by-name", ret->master};
-    struct client *c = client_open(sentinel, ANSWER_MS, err);
+    struct client *c = client_connect(sentinel, ANSWER_MS, err);
     struct reply *r = c != NULL ? client_call(c, 3, call, NULL, err) : NULL;
     int known = r != NULL ? read_address(r, ret, err) : -1;
 

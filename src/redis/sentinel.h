@@ -9,7 +9,7 @@
 #ifndef LATER_REDIS_SENTINEL_H
 #define LATER_REDIS_SENTINEL_H
 
-#include "redis/client.h"
+#include "redis/client_conn.h"
 #include "redis/url.h"
 
 /* How long a connect to the server that the sentinels name may take: it may be the one that died.
