@@ -1,8 +1,10 @@
 /*
  * The configuration: defaults, then the file, then the environment; checked whole before use.
  *
- * Rows live in conf.def. A struct conf is immutable after loading; the daemon swaps the whole
- * object on reload. Units: durations in ms, sizes in bytes. Main thread only.
+ * Rows live in conf.def. The functions are in conf_load.c, conf_gates.c, conf_schedule.c,
+ * conf_print.c and conf_reload.c: this header is under all of them. A struct conf is immutable
+ * after loading; the daemon swaps the whole object on reload. Units: durations in ms, sizes in
+ * bytes. Main thread only.
  */
 #ifndef LATER_CONF_CONF_H
 #define LATER_CONF_CONF_H

@@ -1,6 +1,4 @@
-/*
- * The rows of conf.def as data, and checks of texts beyond their type: addresses, paths, names.
- */
+/* The rows of conf.def as data. */
 #ifndef LATER_CONF_CONF_ROW_H
 #define LATER_CONF_CONF_ROW_H
 
@@ -50,11 +48,6 @@ struct conf_shown {
     char s[64];
 };
 struct conf_shown conf_show(const char *text);
-
-/* Check a STR, or the entries of a STRS or PAIRS, as the row requires. Errors are CONFIG. */
-int conf_row_check_text(const struct conf_row *row, const char *text, struct err *err);
-int conf_row_check_list(const struct conf_row *row, const char *const *items, size_t n,
-                        struct err *err);
 
 /* The row with this path among n; NULL: there is none. */
 const struct conf_row *conf_row_find(const struct conf_row *rows, size_t n, const char *path);

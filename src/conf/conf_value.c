@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_text.h"
 
 #define ITEMS_MAX 64 /* of any list row */
 #define RATE_PER_MAX_MS INT64_C(3155760000000)
@@ -200,7 +201,7 @@ static int parse_text(const struct conf_row *row, const char *text, char **ret, 
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             return err_set(err, ERR_CONFIG, "%s: \"%s\" has a control character", row->path,
                            conf_show(text).s);
-    if (conf_row_check_text(row, text, err) < 0)
+    if (conf_text_check(row, text, err) < 0)
         return -1;
     free(*ret);
     *ret = mem_strdup(text);
@@ -253,7 +254,7 @@ static int set_strs(const struct conf_row *row, const char *const *items, size_t
     if ((int64_t)n < row->min || (int64_t)n > row->max)
         return err_set(err, ERR_CONFIG, "%s: %zu entries: from %lld to %lld are taken", row->path,
                        n, (long long)row->min, (long long)row->max);
-    if (conf_row_check_list(row, items, n, err) < 0)
+    if (conf_text_check_list(row, items, n, err) < 0)
         return -1;
     conf_value_done(row, value);
     if (n == 0)
