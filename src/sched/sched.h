@@ -6,7 +6,7 @@
  * States: OFFLINE --link up--> REGISTERING (the first time) or BEATING -> RECONCILING --> READY.
  * After an error reply the worker backs off and is BEATING again: the first call after an error is
  * a beat. LEAVING and GONE follow a stop. In READY one step is under way, or two that overlap; each
- * carries results and asks for claims. sched_move (sched.c) is the one writer of the state.
+ * carries results and asks for claims. sched_move (sched_state.c) is the one writer of the state.
  *
  * An operation that calls the store returns 0 when the call was sent. Its answer comes as exactly
  * one of these: the sched_on_* event of the call, sched_on_error, or sched_link_down. The operation

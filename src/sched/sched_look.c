@@ -55,15 +55,3 @@ void sched_plan_look(struct sched *s, struct mono now)
     if (n > 0 && s->ops->look(s->ctx, soon_ms(s), names, n) < 0)
         sched_not_sent(s, now);
 }
-
-void sched_on_looked(struct sched *s, struct mono now, const struct store_look_reply *r)
-{
-    if (!s->look.is_out)
-        return;
-    for (size_t i = 0; i < r->n; i++)
-        queues_found(s->queues, r->queues[i]);
-    s->gate_at = mono_min(s->gate_at, sched_gate_at(now, r->now_us, r->timer_ms));
-    s->look.is_out = false;
-    s->step_wanted = s->step_wanted || s->held.n > 0 || queues_suspected(s->queues) > 0;
-    sched_go_on(s, now);
-}

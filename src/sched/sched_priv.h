@@ -1,6 +1,6 @@
 /*
  * Declarations that the files of the scheduler share; for no other file. Functions are declared
- * under the name of their file.
+ * under the name of their file, and each file calls only those above it.
  */
 #ifndef LATER_SCHED_SCHED_PRIV_H
 #define LATER_SCHED_SCHED_PRIV_H
@@ -13,7 +13,7 @@
 #define AGAIN_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
 #define STEP_NAMES 32     /* queues in one step: with few of them each gives several jobs */
 
-/* sched_move is the only function that sets it; sched.c has the moves as a table. */
+/* sched_move is the only function that sets it; sched_state.c has the moves as a table. */
 enum sched_state {
     OFFLINE,     /* no link */
     BACKING_OFF, /* a call was refused: enter again at again_at */
@@ -135,33 +135,31 @@ static inline void sched_saw(struct sched *s, int64_t number)
         s->seen = number;
 }
 
-/* ---- sched.c */
+/* ---- sched_state.c */
 
 /* Asserts that the worker may go from its state to this one. */
 void sched_move(struct sched *s, enum sched_state to);
-
-/* How many more jobs may be claimed: for free places, and beyond them (sched/prefetch.h). 0 while
- * there is any reason not to claim. */
-unsigned sched_room(const struct sched *s, struct mono now);
-
-/* After every event: do what is due now, and set the timer for the rest. */
-void sched_go_on(struct sched *s, struct mono now);
-
-/* ---- sched_enter.c */
-
-/* Ignore the answers to all calls under way. */
-void sched_no_calls_out(struct sched *s);
-/* A call could not be sent: treat it like an error reply. */
-void sched_not_sent(struct sched *s, struct mono now);
-/* The first call on a fresh link, or after an error. */
-void sched_enter(struct sched *s, struct mono now);
-void sched_send_beat(struct sched *s, struct mono now);
-/* End what workers of this host that died left running, then reap these workers. */
-void sched_send_reap(struct sched *s);
-/* If the status is not OK, start over from a beat or a registration. -> true if it is not OK */
-bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status);
+/* The job ends with this verdict. */
+void sched_end_with(struct sched *s, struct held_job *h, const struct verdict *v);
+/* Give the job back without counting an attempt; it is due again after delay_ms. */
+void sched_release(struct sched *s, struct held_job *h, int64_t delay_ms, const char *why);
+/* Forget a job: this worker does not hold it any more, or its end is confirmed. */
+void sched_forget(struct sched *s, struct held_job *h);
+/* Kill a job that this worker lost. It is forgotten when its process has ended; its result does not
+ * count. */
+void sched_kill_lost(struct sched *s, struct held_job *h);
 /* Redis says that this worker does not hold the job with the start number that is known here. */
 void sched_lose(struct sched *s, const char *id);
+/* Forget the jobs that were not started: what they wait for may not come. The reconcile releases
+ * them. */
+void sched_drop_unstarted(struct sched *s);
+/* Ignore the answers to all calls under way. */
+void sched_no_calls_out(struct sched *s);
+/* A call was answered by an error. The other calls under way are still answered, but no answer
+ * counts before the next beat. */
+void sched_back_off(struct sched *s, struct mono now);
+/* A call could not be sent: treat it like an error reply. */
+void sched_not_sent(struct sched *s, struct mono now);
 
 /* ---- sched_stop.c */
 
@@ -205,20 +203,36 @@ void sched_fill_places(struct sched *s, struct mono now);
  * be allowed at once now. */
 void sched_release_awaiting(struct sched *s, const char *queue);
 
+/* ---- sched_enter.c */
+
+/* The first call on a fresh link, or after an error. */
+void sched_enter(struct sched *s, struct mono now);
+/* If the worker had an epoch before, the new epoch adopts the jobs that still run here. */
+void sched_send_register(struct sched *s, struct mono now);
+void sched_send_beat(struct sched *s, struct mono now);
+void sched_send_reconcile(struct sched *s, struct mono now);
+void sched_become_ready(struct sched *s, struct mono now);
+/* End what workers of this host that died left running, then reap these workers. */
+void sched_send_reap(struct sched *s);
+
 /* ---- sched_step.c */
 
+/* How many more jobs may be claimed: for free places, and beyond them (sched/prefetch.h). 0 while
+ * there is any reason not to claim. */
+unsigned sched_room(const struct sched *s, struct mono now);
 /* Send a step if there is something to say or to ask. */
 void sched_plan_step(struct sched *s, struct mono now);
 /* timer_ms, as a step or a look told it -> when a gate wants a step; MONO_NEVER: no gate does */
 struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms);
-/* The job ends with this verdict. */
-void sched_end_with(struct sched *s, struct held_job *h, const struct verdict *v);
-/* Give the job back without counting an attempt; it is due again after delay_ms. */
-void sched_release(struct sched *s, struct held_job *h, int64_t delay_ms, const char *why);
-/* Forget a job: this worker does not hold it any more, or its end is confirmed. */
-void sched_forget(struct sched *s, struct held_job *h);
-/* Kill a job that this worker lost. It is forgotten when its process has ended; its result does not
- * count. */
-void sched_kill_lost(struct sched *s, struct held_job *h);
+
+/* ---- sched_go.c */
+
+/* After every event: do what is due now, and set the timer for the rest. */
+void sched_go_on(struct sched *s, struct mono now);
+
+/* ---- sched_answers.c */
+
+/* If the status is not OK, start over from a beat or a registration. -> true if it is not OK */
+bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status);
 
 #endif

@@ -16,17 +16,6 @@ static void enter_stage(struct sched *s, enum stop_stage stage, struct mono unti
     s->stop.at = until;
 }
 
-void sched_stop(struct sched *s, struct mono now)
-{
-    bool is_second = sched_is_stopping(s);
-
-    if (s->stop.stage > STOP_LETS_FINISH)
-        return; /* it cannot go faster */
-    log_notice("event=stopping running=%zu now=%s", s->held.unended, is_second ? "1" : "");
-    enter_stage(s, STOP_LETS_FINISH, is_second ? now : mono_add_ms(now, s->conf.stop_timeout_ms));
-    sched_go_on(s, now);
-}
-
 static void kill_all(struct sched *s, bool at_once)
 {
     for (struct held_job *h = s->held.first; h != NULL; h = h->next) {

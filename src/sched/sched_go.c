@@ -1,19 +1,16 @@
 /*
- * The state machine: its states, what is due now, and the timer for the rest. The other files of
- * the scheduler: sched_enter.c has registration, beats and errors; sched_step.c steps and ends;
- * sched_start.c the way from a claim to its start; sched_look.c looks; sched_solo.c suspects;
- * sched_stop.c the stop. The reasons for the rules are in doc/worker.md.
+ * What is due now, and the timer for the rest: after every event sched_go_on does it with the files
+ * that this one names, and so it stands above them. sched_answers.c and sched_claims.c stand above
+ * it: they take the answers of Redis. The reasons for the rules are in doc/worker.md.
  */
-#include "sched/sched.h"
+#include "sched/sched_priv.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "sched/sched_priv.h"
 
 /* ---- making and unmaking */
 
@@ -48,64 +45,6 @@ struct queues *sched_queues(struct sched *s)
     return s->queues;
 }
 
-/* ---- states */
-
-/* From -> to, the states of sched.h. */
-#define TO(state) (1U << (state))
-static const unsigned moves[SCHED_STATES] = {
-    [OFFLINE] = TO(REGISTERING) | TO(BEATING) | TO(GONE),
-    [BACKING_OFF] = TO(OFFLINE) | TO(REGISTERING) | TO(BEATING) | TO(GONE),
-    [REGISTERING] = TO(OFFLINE) | TO(BACKING_OFF) | TO(READY) | TO(GONE),
-    /* To itself: a foreign library may answer a beat with `link`. */
-    [BEATING] =
-        TO(BEATING) | TO(OFFLINE) | TO(BACKING_OFF) | TO(REGISTERING) | TO(RECONCILING) | TO(GONE),
-    [RECONCILING] =
-        TO(OFFLINE) | TO(BACKING_OFF) | TO(REGISTERING) | TO(BEATING) | TO(READY) | TO(GONE),
-    [READY] = TO(OFFLINE) | TO(BACKING_OFF) | TO(REGISTERING) | TO(BEATING) | TO(RECONCILING) |
-              TO(LEAVING) | TO(GONE),
-    [LEAVING] = TO(OFFLINE) | TO(BACKING_OFF) | TO(GONE),
-};
-
-void sched_move(struct sched *s, enum sched_state to)
-{
-    assert((moves[s->state] & TO(to)) != 0);
-    s->state = to;
-}
-
-/* ---- small questions */
-
-/* A job whose result was left takes its place still: results must not pile up. */
-static unsigned room(const struct sched *s, struct mono now, unsigned most)
-{
-    size_t taken = s->held.unended + s->held.left;
-
-    if (s->quiet || s->quiet_told || sched_is_stopping(s) || s->held.solos > 0 ||
-        sched_solo_dries(s, now))
-        return 0;
-    if (sched_is_host_ill(s, now))
-        return 0;
-    return taken < most ? most - (unsigned)taken : 0;
-}
-
-unsigned sched_free_places(const struct sched *s, struct mono now)
-{
-    return room(s, now, sched_places(s));
-}
-
-unsigned sched_room(const struct sched *s, struct mono now)
-{
-    unsigned beyond = s->conf.prefetches ? prefetch_most(&s->prefetch, sched_places(s), now) : 0;
-
-    return room(s, now, sched_places(s) + beyond);
-}
-
-/* A queue whose max_at_once is below the number of places keeps it. The other queues may also have
- * the jobs that are claimed beyond the places. */
-static unsigned bound(const struct sched *s, unsigned n)
-{
-    return s->conf.prefetches && n >= s->conf.places ? n + PREFETCH_MAX : n;
-}
-
 /* ---- waking */
 
 void sched_on_wake(struct sched *s, struct mono now, const char *text)
@@ -127,6 +66,13 @@ void sched_on_subscribed(struct sched *s, struct mono now)
 {
     sched_look_at_all(s);
     sched_go_on(s, now);
+}
+
+/* A queue whose max_at_once is below the number of places keeps it. The other queues may also have
+ * the jobs that are claimed beyond the places. */
+static unsigned bound(const struct sched *s, unsigned n)
+{
+    return s->conf.prefetches && n >= s->conf.places ? n + PREFETCH_MAX : n;
 }
 
 void sched_set_queues(struct sched *s, struct mono now, const struct queue_spec *specs, size_t n)
@@ -166,7 +112,7 @@ void sched_set_stop_timeout(struct sched *s, int64_t ms)
     s->conf.stop_timeout_ms = ms;
 }
 
-/* ---- quiet */
+/* ---- quiet, and the stop */
 
 void sched_quiet(struct sched *s, struct mono now)
 {
@@ -174,6 +120,18 @@ void sched_quiet(struct sched *s, struct mono now)
         return;
     s->quiet = true;
     log_notice("event=quiet by=signal running=%zu", s->held.unended);
+    sched_go_on(s, now);
+}
+
+void sched_stop(struct sched *s, struct mono now)
+{
+    bool is_second = sched_is_stopping(s);
+
+    if (s->stop.stage > STOP_LETS_FINISH)
+        return; /* it cannot go faster */
+    log_notice("event=stopping running=%zu now=%s", s->held.unended, is_second ? "1" : "");
+    s->stop.stage = STOP_LETS_FINISH;
+    s->stop.at = is_second ? now : mono_add_ms(now, s->conf.stop_timeout_ms);
     sched_go_on(s, now);
 }
 
