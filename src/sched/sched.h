@@ -25,7 +25,6 @@
 #include "store/store.h"
 
 #define SCHED_BEAT_MS 5000
-#define SCHED_FAILOVER_MS 3000
 #define SCHED_LOOK_MS 1000
 /* How early small jobs without gates are claimed. Most round trips take less, also on a busy
  * machine. */
@@ -110,8 +109,7 @@ struct queues *sched_queues(struct sched *s);
 void sched_link_up(struct sched *s, struct mono now);
 /* Before sched_link_up: a replica has taken over from the server that we were linked to. What had
  * not reached it is lost, so we register, with adoption, in place of reconciling. For
- * SCHED_FAILOVER_MS from then on no guarded job starts: by then the others have left the old
- * server, if it lives (redis/link.c looks every second), and have said what they hold. */
+ * SESSION_FAILOVER_MS (sched/session.h) from then on no guarded job starts. */
 void sched_failed_over(struct sched *s);
 void sched_link_down(struct sched *s, struct mono now);
 void sched_on_timer(struct sched *s, struct mono now);

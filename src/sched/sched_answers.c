@@ -20,7 +20,7 @@ void sched_link_up(struct sched *s, struct mono now)
 
 void sched_failed_over(struct sched *s)
 {
-    s->has_moved = true;
+    session_failed_over(&s->me);
 }
 
 void sched_link_down(struct sched *s, struct mono now)
@@ -63,11 +63,11 @@ static void on_dead(struct sched *s, struct mono now)
 {
     log_warn("event=given-up epoch=%lld running=%zu reason=\"others gave this worker up: "
              "its jobs are theirs now\"",
-             (long long)s->epoch, s->held.unended);
+             (long long)s->me.epoch, s->held.unended);
     sched_no_calls_out(s);
     peers_trouble(s->peers);
     drop_all(s);
-    s->epoch = 0;
+    session_lost(&s->me);
     sched_send_register(s, now);
 }
 
@@ -75,7 +75,7 @@ static void on_unknown(struct sched *s, struct mono now)
 {
     log_warn("event=forgotten epoch=%lld running=%zu reason=\"Redis does not know this worker (any "
              "more): registering anew\"",
-             (long long)s->epoch, s->held.unended);
+             (long long)s->me.epoch, s->held.unended);
     sched_no_calls_out(s);
     peers_trouble(s->peers);
     sched_drop_unstarted(s);
@@ -140,7 +140,7 @@ static void tell_lost(const struct held_job *h)
 static void take_adoptions(struct sched *s, const struct store_register_reply *r)
 {
     struct held_job *next;
-    bool is_lossy = r->rewound || s->has_moved;
+    bool is_lossy = r->rewound || s->me.has_moved;
     size_t i = 0;
 
     for (struct held_job *h = s->held.first; h != NULL; h = next) {
@@ -175,21 +175,17 @@ void sched_on_registered(struct sched *s, struct mono now, const struct store_re
 {
     if (s->state != REGISTERING)
         return;
-    if (s->epoch != 0)
+    if (s->me.epoch != 0)
         take_adoptions(s, r);
-    if (s->has_moved)
-        s->guarded_from = mono_add_ms(now, SCHED_FAILOVER_MS);
-    s->has_moved = false;
-    s->epoch = r->epoch;
+    session_registered(&s->me, now, r->epoch);
     s->link = r->link;
     s->names.is_out = false;
-    sched_saw(s, r->epoch);
     for (size_t k = 0; k < r->npeers; k++)
-        sched_saw(s, r->peers[k].epoch);
+        session_saw(&s->me, r->peers[k].epoch);
     /* The silence of the peers counts from here, not from the first beat. */
     peers_registered(s->peers, now, r->peers, r->npeers);
-    s->ops->registered(s->ctx, s->epoch);
-    log_notice("event=registered epoch=%lld link=%lld rewound=%s", (long long)s->epoch,
+    s->ops->registered(s->ctx, s->me.epoch);
+    log_notice("event=registered epoch=%lld link=%lld rewound=%s", (long long)s->me.epoch,
                (long long)s->link, r->rewound ? "1" : "");
     sched_become_ready(s, now);
     sched_go_on(s, now);
@@ -230,7 +226,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
      * anybody may have written. */
     for (size_t i = 0; i < r->npeers; i++) {
         if (strcmp(r->peers[i].counter, "?") != 0)
-            sched_saw(s, r->peers[i].epoch);
+            session_saw(&s->me, r->peers[i].epoch);
     }
     peers_beat(s->peers, now, r->peers, r->npeers);
     if (s->state == BEATING) {

@@ -62,7 +62,7 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
     queues_claimed(s->queues, h->job.queue);
     if (h->is_gated)
         queues_gated(s->queues, h->job.queue);
-    sched_saw(s, c->fence);
+    session_saw(&s->me, c->fence);
     if (held_find_lost(&s->held, h->job.id) != NULL)
         sched_release(s, h, STILL_ENDING_MS, "its former run still ends here");
     else

@@ -10,9 +10,9 @@
 void sched_send_register(struct sched *s, struct mono now)
 {
     CLEANUP_FREE struct store_held *held = NULL;
-    struct store_register req = {s->seen, ++s->seq, s->epoch, NULL, 0};
+    struct store_register req = session_request(&s->me);
 
-    if (s->epoch != 0) {
+    if (s->me.epoch != 0) {
         req.nheld = held_names(&s->held, &held);
         req.held = held;
     }
@@ -29,7 +29,7 @@ void sched_send_beat(struct sched *s, struct mono now)
 
     if (s->names.is_changed)
         queues_names(s->queues, &names);
-    if (s->ops->beat(s->ctx, s->epoch, s->names.is_changed ? buf_str(&names) : NULL) < 0) {
+    if (s->ops->beat(s->ctx, s->me.epoch, s->names.is_changed ? buf_str(&names) : NULL) < 0) {
         sched_not_sent(s, now);
         return;
     }
@@ -47,7 +47,7 @@ void sched_send_reconcile(struct sched *s, struct mono now)
     size_t n = held_names(&s->held, &held);
 
     sched_move(s, RECONCILING);
-    if (s->ops->reconcile(s->ctx, s->epoch, s->link, s->seen, held, n) < 0)
+    if (s->ops->reconcile(s->ctx, s->me.epoch, s->link, s->me.seen, held, n) < 0)
         sched_not_sent(s, now);
 }
 
@@ -62,7 +62,7 @@ void sched_become_ready(struct sched *s, struct mono now)
 
 void sched_enter(struct sched *s, struct mono now)
 {
-    if (s->epoch == 0 || s->has_moved) {
+    if (s->me.epoch == 0 || s->me.has_moved) {
         sched_send_register(s, now);
     } else {
         sched_move(s, BEATING);
@@ -87,6 +87,6 @@ void sched_send_reap(struct sched *s)
     send_clear(s);
     victim = peers_victim(s->peers);
     if (!s->reap_out && victim != NULL &&
-        s->ops->reap(s->ctx, s->epoch, victim->epoch, victim->counter) == 0)
+        s->ops->reap(s->ctx, s->me.epoch, victim->epoch, victim->counter) == 0)
         s->reap_out = true;
 }

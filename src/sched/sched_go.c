@@ -146,7 +146,7 @@ static void send_tidy(struct sched *s, struct mono now)
     s->tidy.at =
         mono_add_ms(now, SCHED_TIDY_MS / calls > SCHED_TIDY_LEAST_MS ? SCHED_TIDY_MS / calls
                                                                      : SCHED_TIDY_LEAST_MS);
-    s->tidy.is_out = s->ops->tidy(s->ctx, s->epoch) == 0;
+    s->tidy.is_out = s->ops->tidy(s->ctx, s->me.epoch) == 0;
 }
 
 void sched_on_tidied(struct sched *s, struct mono now)
@@ -238,6 +238,6 @@ void sched_status(const struct sched *s, struct sched_status *ret)
                                  .is_ready = s->state == READY,
                                  .is_quiet = s->quiet || s->quiet_told,
                                  .is_stopping = sched_is_stopping(s),
-                                 .epoch = s->epoch,
+                                 .epoch = s->me.epoch,
                                  .places = sched_places(s)};
 }

@@ -9,6 +9,7 @@
 #include "sched/prefetch.h"
 #include "sched/sched.h"
 #include "sched/server_clock.h"
+#include "sched/session.h"
 
 #define AGAIN_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
 #define STEP_NAMES 32     /* queues in one step: with few of them each gives several jobs */
@@ -56,12 +57,8 @@ struct sched {
     struct server_clock clock;
     struct peers *peers;
 
-    int64_t epoch; /* 0: not registered */
+    struct session me;
     int64_t link;
-    int64_t seen; /* highest clock number */
-    int64_t seq;
-    struct mono guarded_from; /* no guarded job starts before: Redis failed over */
-    bool has_moved; /* Redis failed over: it may have forgotten what we hold. Until registered */
 
     struct sent_step steps[STORE_STEPS_MAX]; /* a ring of the steps under way, oldest first */
     unsigned step_first, steps_out;
@@ -126,13 +123,6 @@ static inline bool sched_is_host_ill(const struct sched *s, struct mono now)
 static inline unsigned sched_places(const struct sched *s)
 {
     return s->borne;
-}
-
-static inline void sched_saw(struct sched *s, int64_t number)
-{
-    /* Ignore a corrupt number: it would stop the clock, which takes none above L.CLOCK_MAX. */
-    if (number > s->seen && number <= (INT64_C(1) << 52))
-        s->seen = number;
 }
 
 /* ---- sched_state.c */

@@ -31,8 +31,8 @@ static bool may_start_guarded(struct sched *s, struct mono now, struct held_job 
         sched_release(s, h, UNGUARDED_MS, "it holds a lock, and there is no guard process");
         return false;
     }
-    if (mono_before(now, s->guarded_from)) {
-        start_at(s, h, s->guarded_from);
+    if (mono_before(now, s->me.guarded_from)) {
+        start_at(s, h, s->me.guarded_from);
         return false;
     }
     if (s->ops->is_fresh(s->ctx))

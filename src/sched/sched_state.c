@@ -11,7 +11,7 @@
 
 #define AGAIN_FIRST_MS 100 /* after an error reply; doubles up to AGAIN_MAX_MS */
 /* A new master may refuse all writes until it has a replica. Those who may hold a lock there must
- * say so before SCHED_FAILOVER_MS have passed for the first that is let in. */
+ * say so before SESSION_FAILOVER_MS have passed for the first that is let in. */
 #define AGAIN_MOVED_MS 1000
 
 /* ---- states */
@@ -120,7 +120,7 @@ void sched_drop_unstarted(struct sched *s)
 void sched_back_off(struct sched *s, struct mono now)
 {
     s->again_ms =
-        wait_next_ms(s->again_ms, AGAIN_FIRST_MS, s->has_moved ? AGAIN_MOVED_MS : AGAIN_MAX_MS);
+        wait_next_ms(s->again_ms, AGAIN_FIRST_MS, s->me.has_moved ? AGAIN_MOVED_MS : AGAIN_MAX_MS);
     s->again_at = mono_add_ms(now, s->again_ms);
     sched_move(s, BACKING_OFF);
     sched_no_calls_out(s);

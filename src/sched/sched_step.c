@@ -57,7 +57,7 @@ static void send_step(struct sched *s, struct mono now, unsigned places)
 {
     struct sent_step *out = &s->steps[(s->step_first + s->steps_out) % STORE_STEPS_MAX];
     struct store_result results[SCHED_STEP_JOBS];
-    struct store_step step = {.epoch = s->epoch, .link = s->link};
+    struct store_step step = {.epoch = s->me.epoch, .link = s->link};
 
     out->asked = now;
     step.max = places < SCHED_STEP_JOBS ? places : SCHED_STEP_JOBS;

@@ -69,7 +69,7 @@ bool sched_try_to_leave(struct sched *s, struct mono now)
     if (s->state == READY && s->held.n == 0 && s->steps_out == 0) {
         sched_no_calls_out(s);
         sched_move(s, LEAVING);
-        if (s->ops->leave(s->ctx, s->epoch) < 0)
+        if (s->ops->leave(s->ctx, s->me.epoch) < 0)
             sched_not_sent(s, now);
     }
     /* Without a link Redis cannot be told; other workers reap what is still held. */

@@ -1,6 +1,6 @@
 /* The keeper of a permit of a gate: every answer and every missing answer, in virtual time. */
 #include "keeper_world.h"
-#include "sched/sched.h"
+#include "sched/session.h"
 
 static void test_it_comes_in_and_goes(void **state)
 {
@@ -60,13 +60,13 @@ static void test_a_failover(void **state)
     beaten(STORE_OK);
     entered(true);
     out("N");
-    now = mono_add_ms(now, SCHED_FAILOVER_MS - 1);
+    now = mono_add_ms(now, SESSION_FAILOVER_MS - 1);
     keeper_on_timer(keeper, now);
     out("");
     until_out();
     beaten(STORE_OK);
     out("ES");
-    assert_int_equal(gone_ms((struct mono){1000000}), SCHED_FAILOVER_MS);
+    assert_int_equal(gone_ms((struct mono){1000000}), SESSION_FAILOVER_MS);
     /* Inside: it is asked for again, and nothing is told if it is there as it was. */
     keeper_link_down(keeper, now, ERROR_CLASS_LINK, "gone");
     keeper_failed_over(keeper);
@@ -109,7 +109,7 @@ static void test_a_failover_to_one_that_refuses(void **state)
     out("N");
     until_out();
     out("E");
-    assert_int_equal(mono_until_us(since, now), SCHED_FAILOVER_MS * 1000);
+    assert_int_equal(mono_until_us(since, now), SESSION_FAILOVER_MS * 1000);
     beaten(STORE_OK);
     out("S");
 }

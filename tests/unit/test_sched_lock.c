@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "fake_store.h"
+#include "sched/session.h"
 
 #define J1 "j00000000001"
 #define J2 "j00000000002"
@@ -258,7 +259,7 @@ static void test_failover_holds_locks_back(void **state)
     fake_cut(f, false);
     sched_failed_over(f->s);
     fake_up(f);
-    fake_run(f, SCHED_FAILOVER_MS - 100);
+    fake_run(f, SESSION_FAILOVER_MS - 100);
     assert_non_null(fake_running(f, J2));
     assert_int_equal(f->starts, 1);
     fake_run(f, 200);
@@ -285,16 +286,16 @@ static void test_failover_to_one_that_refuses(void **state)
     f->failing_kinds = 1U << REG;
     f->class = ERROR_CLASS_FULL;
     fake_up(f);
-    fake_run(f, 2 * SCHED_FAILOVER_MS);
+    fake_run(f, 2 * SESSION_FAILOVER_MS);
     f->failing_kinds = 0;
     fake_run(f, 1050);
     assert_claims(f, J1, 1);
-    fake_run(f, SCHED_FAILOVER_MS - 1100);
+    fake_run(f, SESSION_FAILOVER_MS - 1100);
     assert_int_equal(f->starts, 0);
     fake_run(f, 1200);
     assert_int_equal(f->starts, 1);
     /* Who starts it adds what it has waited here. */
-    assert_in_range(fake_running(f, J1)->late_us, 1, (2 * SCHED_FAILOVER_MS + 1050) * 1000);
+    assert_in_range(fake_running(f, J1)->late_us, 1, (2 * SESSION_FAILOVER_MS + 1050) * 1000);
     fake_free(f);
 }
 

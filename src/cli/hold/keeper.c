@@ -92,8 +92,8 @@ void keeper_try_to_start(struct keeper *k, struct mono now)
 {
     if (k->conf.is_once && !k->may_run)
         return;
-    if (mono_before(now, k->start_from)) {
-        k->beat_at = mono_min(k->beat_at, k->start_from);
+    if (mono_before(now, k->me.guarded_from)) {
+        k->beat_at = mono_min(k->beat_at, k->me.guarded_from);
         return;
     }
     if (!k->is_kept && !k->ops->admits(k->ctx, k->fence))
@@ -101,14 +101,14 @@ void keeper_try_to_start(struct keeper *k, struct mono now)
     k->stage = INSIDE;
     if (k->conf.ttl_ms > 0)
         k->ttl_at = mono_add_ms(now, k->conf.ttl_ms);
-    if (k->ops->start(k->ctx, k->epoch, k->fence, !k->is_kept) < 0)
+    if (k->ops->start(k->ctx, k->me.epoch, k->fence, !k->is_kept) < 0)
         keeper_leave(k, now, KEEPER_RAN);
 }
 
 void keeper_start_or_beat(struct keeper *k, struct mono now)
 {
     keeper_try_to_start(k, now);
-    if (k->stage == GRANTED && !mono_before(now, k->start_from))
+    if (k->stage == GRANTED && !mono_before(now, k->me.guarded_from))
         k->beat_at = now;
 }
 
@@ -137,7 +137,7 @@ void keeper_on_end(struct keeper *k, struct mono now, enum keeper_command how)
 void keeper_forgotten(struct keeper *k, bool is_given_up)
 {
     peers_trouble(k->peers);
-    k->epoch = 0;
+    session_lost(&k->me);
     k->wants_beats = false;
     if (k->stage == GRANTED)
         k->stage = OUTSIDE;
@@ -202,7 +202,7 @@ void keeper_on_signal(struct keeper *k, struct mono now, int sig)
 
 static int send_register(struct keeper *k)
 {
-    struct store_register req = {k->seen, ++k->seq, 0, NULL, 0};
+    struct store_register req = session_request(&k->me);
 
     return k->ops->reg(k->ctx, &req);
 }
@@ -226,22 +226,22 @@ static int send(struct keeper *k, enum call call)
     case CALL_ASK_LIMIT:
         return k->ops->ask_limit(k->ctx);
     case CALL_BEAT:
-        return k->ops->beat(k->ctx, k->epoch);
+        return k->ops->beat(k->ctx, k->me.epoch);
     case CALL_ENTER:
         k->wants_permit = false;
-        return k->ops->enter(k->ctx, k->epoch, is_waiting(k));
+        return k->ops->enter(k->ctx, k->me.epoch, is_waiting(k));
     case CALL_ASK_BEATS:
         k->wants_beats = false;
         return k->ops->ask_beats(k->ctx);
     case CALL_REAP:
         victim = peers_victim(k->peers);
-        return k->ops->reap(k->ctx, k->epoch, victim->epoch, victim->counter);
+        return k->ops->reap(k->ctx, k->me.epoch, victim->epoch, victim->counter);
     case CALL_ASK_DONE:
         return k->ops->ask_done(k->ctx);
     case CALL_TELL_DONE:
         return k->ops->tell_done(k->ctx);
     case CALL_LEAVE:
-        return k->ops->leave(k->ctx, k->epoch);
+        return k->ops->leave(k->ctx, k->me.epoch);
     case CALL_NONE:
         break;
     }
@@ -253,12 +253,12 @@ static enum call next_call(const struct keeper *k, struct mono now)
     if (k->stage == ENDING && k->is_success)
         return CALL_TELL_DONE;
     if (k->stage == ENDING)
-        return k->epoch != 0 ? CALL_LEAVE : CALL_NONE;
-    if (k->is_lost && k->epoch == 0)
+        return k->me.epoch != 0 ? CALL_LEAVE : CALL_NONE;
+    if (k->is_lost && k->me.epoch == 0)
         return CALL_NONE;
     if (k->conf.is_sem && !k->knows_limit)
         return CALL_ASK_LIMIT;
-    if (k->epoch == 0)
+    if (k->me.epoch == 0)
         return CALL_REGISTER;
     if (is_due(k->beat_at, now))
         return CALL_BEAT;
@@ -283,7 +283,7 @@ static void ask(struct keeper *k, struct mono now)
 {
     enum call call;
 
-    if (k->is_up && k->epoch != 0 && k->stage < ENDING)
+    if (k->is_up && k->me.epoch != 0 && k->stage < ENDING)
         clear(k);
     if (!k->is_up || k->out != CALL_NONE || mono_before(now, k->retry_at))
         return;
@@ -318,7 +318,7 @@ static void arm(struct keeper *k)
     if (k->is_up && k->out == CALL_NONE) {
         if (next_call(k, k->retry_at) != CALL_NONE)
             at = mono_min(at, k->retry_at);
-        else if (k->epoch != 0)
+        else if (k->me.epoch != 0)
             at = mono_min(at, k->beat_at);
     }
     k->ops->arm(k->ctx, at);
@@ -332,7 +332,7 @@ bool keeper_is_hurried(const struct keeper *k)
 void keeper_give_up(struct keeper *k, struct mono now)
 {
     k->give_up_at = MONO_NEVER;
-    if (k->trouble.class != ERROR_CLASS_NONE || !k->is_up || k->epoch == 0) {
+    if (k->trouble.class != ERROR_CLASS_NONE || !k->is_up || k->me.epoch == 0) {
         keeper_fail_by_trouble(k, now);
     } else if (k->stage == GRANTED) { /* it starts, once a beat is acknowledged */
         k->give_up_at = mono_add_ms(now, KEEPER_RETRY_MS);
@@ -349,7 +349,7 @@ void keeper_give_up(struct keeper *k, struct mono now)
 /* Whether there is nothing more to tell Redis, or no more time for it. */
 static bool is_over(const struct keeper *k, struct mono now)
 {
-    bool is_told = k->epoch == 0 && k->out != CALL_REGISTER && !k->is_success;
+    bool is_told = k->me.epoch == 0 && k->out != CALL_REGISTER && !k->is_success;
 
     return is_told || is_due(k->leave_at, now);
 }
@@ -367,7 +367,7 @@ void keeper_on_timer(struct keeper *k, struct mono now)
     if (k->stage == ENDING && is_over(k, now)) {
         if (k->is_success)
             k->ops->tell(k->ctx, KEEPER_NOT_TOLD);
-        if (k->epoch != 0 && k->end == KEEPER_RAN)
+        if (k->me.epoch != 0 && k->end == KEEPER_RAN)
             k->ops->tell(k->ctx, KEEPER_NOT_LEFT);
         keeper_be_gone(k);
         return;
@@ -388,14 +388,14 @@ void keeper_link_up(struct keeper *k, struct mono now)
     k->retry_at = now;
     if (k->trouble.call == CALL_NONE)
         k->trouble = (struct trouble){.class = ERROR_CLASS_NONE};
-    if (k->epoch != 0)
+    if (k->me.epoch != 0)
         k->beat_at = now;
     keeper_on_timer(k, now);
 }
 
 void keeper_failed_over(struct keeper *k)
 {
-    k->has_moved = true;
+    session_failed_over(&k->me);
     k->wants_permit = true;
     if (k->stage == GRANTED)
         k->stage = OUTSIDE;
@@ -427,8 +427,8 @@ void keeper_on_wake(struct keeper *k, struct mono now, const char *text)
 {
     char mine[32];
 
-    (void)snprintf(mine, sizeof(mine), "@%lld", (long long)k->epoch);
-    if (k->epoch == 0 || strcmp(text, mine) != 0)
+    (void)snprintf(mine, sizeof(mine), "@%lld", (long long)k->me.epoch);
+    if (k->me.epoch == 0 || strcmp(text, mine) != 0)
         return;
     k->wants_permit = true;
     keeper_on_timer(k, now);

@@ -92,7 +92,7 @@ void keeper_free(struct keeper *k); /* NULL is fine */
 /* Events. */
 void keeper_link_up(struct keeper *k, struct mono now);
 /* Before keeper_link_up: a replica has taken over. The permit may be lost, so it is asked for
- * again; and nothing starts until it has accepted a call and SCHED_FAILOVER_MS have passed
+ * again; and nothing starts until it has accepted a call and SESSION_FAILOVER_MS have passed
  * (sched/sched.h). */
 void keeper_failed_over(struct keeper *k);
 void keeper_link_down(struct keeper *k, struct mono now, enum error_class class, const char *text);

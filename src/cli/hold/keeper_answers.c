@@ -16,27 +16,16 @@ static bool take(struct keeper *k, enum call call)
     return true;
 }
 
-/* Redis took a call of ours that writes. */
-static void accepted(struct keeper *k, struct mono now)
-{
-    if (k->has_moved)
-        k->start_from = mono_add_ms(now, SCHED_FAILOVER_MS);
-    k->has_moved = false;
-}
-
 void keeper_on_registered(struct keeper *k, struct mono now, const struct store_register_reply *r)
 {
     if (!take(k, CALL_REGISTER))
         return;
-    accepted(k, now);
-    k->epoch = r->epoch;
+    session_registered(&k->me, now, r->epoch);
     k->acked = k->sent;
     k->redis_ms = r->now_us / 1000;
     k->redis_at = now;
     k->beat_at = mono_add_ms(k->sent, KEEPER_BEAT_MS);
     k->wants_permit = true;
-    if (r->epoch > k->seen)
-        k->seen = r->epoch;
     peers_registered(k->peers, now, r->peers, r->npeers);
     keeper_on_timer(k, now);
 }
@@ -59,7 +48,7 @@ void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_r
     if (r->status != STORE_OK) {
         keeper_forgotten(k, r->status == STORE_GIVEN_UP);
     } else {
-        accepted(k, now);
+        session_accepted(&k->me, now);
         k->acked = k->sent;
         k->beat_at = mono_add_ms(k->sent, KEEPER_BEAT_MS);
         peers_beat(k->peers, now, r->peers, r->npeers);
@@ -101,11 +90,11 @@ void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_ente
     } else if (k->stage == INSIDE && k->is_regaining) {
         regain(k, r->is_granted, r->fence);
     } else if (k->stage == OUTSIDE && r->is_granted) {
-        accepted(k, now);
+        session_accepted(&k->me, now);
         k->stage = GRANTED;
         k->may_run = false;
         /* A semaphore has no fence. Use the epoch, since the guard finds processes by a fence. */
-        k->fence = r->fence != 0 ? r->fence : k->epoch;
+        k->fence = r->fence != 0 ? r->fence : k->me.epoch;
         if (!k->conf.is_once)
             keeper_start_or_beat(k, now);
     } else if (k->stage == OUTSIDE && k->conf.wait_ms == 0 && !k->is_patient) {

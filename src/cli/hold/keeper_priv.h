@@ -6,7 +6,7 @@
 
 #include "cli/hold/keeper.h"
 #include "sched/peers.h"
-#include "sched/sched.h"
+#include "sched/session.h"
 
 #define KEEPER_RETRY_MS 1000 /* after an error reply, or if a question could not be sent */
 #define KEEPER_GOES_ON "the permit was lost; the command goes on (on_lost: keep)"
@@ -48,14 +48,12 @@ struct keeper {
     enum call out;
     struct trouble trouble;
     bool is_up, was_up;
-    int64_t epoch; /* 0: not registered */
-    int64_t seen, seq;
+    struct session me;
     int64_t fence;
     bool knows_limit;               /* the semaphore's definition was read */
     bool is_kept;                   /* the semaphore says on_lost: keep */
     bool is_regaining;              /* the command runs, but Redis does not know of its permit */
     bool is_unsure;                 /* is_regaining: it may know of it, there was a failover */
-    bool has_moved;                 /* a replica took over, and has accepted nothing of us yet */
     bool is_lost;                   /* the command is being killed */
     bool may_run;                   /* conf.is_once: it was not done when we got the permit */
     bool is_success;                /* conf.is_once: it was done, and Redis does not know yet */
@@ -68,7 +66,6 @@ struct keeper {
     struct mono kill_at;            /* when KILL follows our TERM */
     int64_t redis_ms;               /* Redis' clock when we registered, */
     struct mono redis_at;           /* and ours */
-    struct mono start_from;         /* not before: there was a failover */
     struct mono give_up_at, ttl_at, leave_at, away_at, retry_at;
 };
 
