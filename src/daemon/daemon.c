@@ -293,13 +293,6 @@ static void on_signal(void *arg, int sig)
         sched_quiet(d->sched, mono_now());
         break;
     case SIGQUIT:
-        notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
-        runner_start_no_more(d->runner);
-        schedules_stop(d->schedules);
-        foreign_queues_stop(d->foreign_queues);
-        sched_stop(d->sched, mono_now());
-        sched_stop(d->sched, mono_now());
-        break;
     case SIGTERM:
     case SIGINT:
         notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
@@ -307,6 +300,8 @@ static void on_signal(void *arg, int sig)
         schedules_stop(d->schedules);
         foreign_queues_stop(d->foreign_queues);
         sched_stop(d->sched, mono_now());
+        if (sig == SIGQUIT) /* the second call: do not wait for running jobs */
+            sched_stop(d->sched, mono_now());
         break;
     default:
         break;
