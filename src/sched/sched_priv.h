@@ -207,9 +207,6 @@ void sched_send_reap(struct sched *s);
 
 /* ---- sched_step.c */
 
-/* How many more jobs may be claimed: for free places, and beyond them (sched/prefetch.h). 0 while
- * there is any reason not to claim. */
-unsigned sched_room(const struct sched *s, struct mono now);
 /* Send a step if there is something to say or to ask. */
 void sched_plan_step(struct sched *s, struct mono now);
 /* timer_ms, as a step or a look told it -> when a gate wants a step; MONO_NEVER: no gate does */

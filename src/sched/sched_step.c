@@ -10,7 +10,8 @@
 #define GATE_MAX_US INT64_C(3600000000) /* later timers are told again by a look */
 #define OVERLAP_ENDS 64                 /* this many ends are worth a second step */
 
-/* A job whose result was left takes its place still: results must not pile up. */
+/* How many more jobs may be claimed, of this many at most; 0 while there is any reason not to. A
+ * job whose result was left takes its place still: results must not pile up. */
 static unsigned room(const struct sched *s, struct mono now, unsigned most)
 {
     size_t taken = s->held.unended + s->held.left;
@@ -26,13 +27,6 @@ static unsigned room(const struct sched *s, struct mono now, unsigned most)
 unsigned sched_free_places(const struct sched *s, struct mono now)
 {
     return room(s, now, sched_places(s));
-}
-
-unsigned sched_room(const struct sched *s, struct mono now)
-{
-    unsigned beyond = s->conf.prefetches ? prefetch_most(&s->prefetch, sched_places(s), now) : 0;
-
-    return room(s, now, sched_places(s) + beyond);
 }
 
 struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms)
@@ -113,7 +107,9 @@ static bool is_stocked(const struct sched *s, struct mono now)
 
 void sched_plan_step(struct sched *s, struct mono now)
 {
-    unsigned free = sched_room(s, now), taken = promised(s);
+    /* Beyond the free places, too (sched/prefetch.h). */
+    unsigned beyond = s->conf.prefetches ? prefetch_most(&s->prefetch, sched_places(s), now) : 0;
+    unsigned free = room(s, now, sched_places(s) + beyond), taken = promised(s);
     unsigned places = free > taken ? free - taken : 0;
     bool claims =
         places > 0 && sched_is_due(queues_next(s->queues), mono_add_us(now, s->conf.ahead_us));
