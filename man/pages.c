@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "cli/args/args.h"
-#include "cli/cli.h"
+#include "cli/verbs/verbs.h"
 #include "conf/conf.h"
 #include "conf/conf_row.h"
 #include "conf/conf_value.h"

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "cli/args/args.h"
 #include "cli/args/arg_words.h"
-#include "cli/cli.h"
+#include "cli/verbs/verbs.h"
 #include "daemon/options.h"
 #include "parts.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-int add_token(struct cli_call *call, char token[ADD_TOKEN], struct err *err)
+int add_token(struct ask_call *call, char token[ADD_TOKEN], struct err *err)
 {
     unsigned char random[ADD_TOKEN / 2];
 
@@ -12,24 +12,24 @@ int add_token(struct cli_call *call, char token[ADD_TOKEN], struct err *err)
         return err_sys(err, errno, "cannot make a token");
     for (size_t i = 0; i < sizeof(random); i++)
         (void)snprintf(token + 2 * i, 3, "%02x", random[i]);
-    cli_call_puts(call, "token");
-    cli_call_puts(call, token);
+    ask_call_puts(call, "token");
+    ask_call_puts(call, token);
     return 0;
 }
 
-struct reply *add_call(struct cli *cli, const char *function, const struct cli_call *call,
+struct reply *add_call(struct cli *cli, const char *function, const struct ask_call *call,
                        struct err *err)
 {
     struct err again = ERR_INIT;
     struct reply *r;
 
-    if (cli_connect(cli, err) < 0)
+    if (ask_connect(&cli->server, err) < 0)
         return NULL;
-    r = cli_fcall(cli, function, call, err);
+    r = ask_fcall(&cli->server, function, call, err);
     if (r != NULL || err->code != ERR_UNAVAILABLE)
         return r;
-    cli_disconnect(cli);
-    r = cli_fcall(cli, function, call, &again);
+    ask_disconnect(&cli->server);
+    r = ask_fcall(&cli->server, function, call, &again);
     if (r == NULL && again.code != ERR_UNAVAILABLE)
         *err = again;
     return r;

@@ -11,10 +11,10 @@
 #define ADD_TOKEN 33 /* bytes of a token, with its NUL */
 
 /* Append a new token, which must stay until the call. 0 or -1. */
-int add_token(struct cli_call *call, char token[ADD_TOKEN], struct err *err);
+int add_token(struct ask_call *call, char token[ADD_TOKEN], struct err *err);
 
 /* Connect and call, once more if the answer is lost. The caller frees the reply; NULL with err. */
-struct reply *add_call(struct cli *cli, const char *function, const struct cli_call *call,
+struct reply *add_call(struct cli *cli, const char *function, const struct ask_call *call,
                        struct err *err);
 
 #endif

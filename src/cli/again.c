@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "cli/complain.h"
+
 #define PAUSE_FIRST_MS 250
 #define PAUSE_MAX_MS 5000
 
@@ -13,13 +15,13 @@ bool again_after(struct again *a, struct cli *cli, struct mono deadline, const s
     if (!a->has_begun || err->code != ERR_UNAVAILABLE || left_ms <= 0)
         return false;
     if (a->pause_ms == 0) {
-        cli_complain(cli, err);
+        complain(cli, err);
         (void)fputs("later: goes on waiting, and tries again\n", stderr);
         a->pause_ms = PAUSE_FIRST_MS;
     } else if (a->pause_ms < PAUSE_MAX_MS) {
         a->pause_ms *= 2;
     }
-    cli_disconnect(cli);
+    ask_disconnect(&cli->server);
     (void)poll(NULL, 0, (int)(a->pause_ms < left_ms ? a->pause_ms : left_ms));
     return true;
 }

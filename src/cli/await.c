@@ -32,14 +32,14 @@ struct await {
  * which also holds on to it when the key goes to another one. */
 static int find_id(struct await *w, const char *job, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
     w->id = job;
     if (strchr(job, '@') == NULL)
         return 0;
-    cli_call_puts(&call, job);
-    r = cli_fcall(w->cli, "later_show", &call, err);
+    ask_call_puts(&call, job);
+    r = ask_fcall(&w->cli->server, "later_show", &call, err);
     if (r == NULL)
         return -1;
     text_copy(w->found, sizeof(w->found), reply_str(reply_at(r, 1)));
@@ -53,7 +53,7 @@ static int subscribe(struct await *w, struct err *err)
     CLEANUP_BUF struct buf channel = BUF_INIT;
 
     buf_printf(&channel, "ended:%s", w->id);
-    w->events = cli_subscribe(w->cli, buf_str(&channel), err);
+    w->events = ask_subscribe(&w->cli->server, buf_str(&channel), err);
     return w->events != NULL ? 0 : -1;
 }
 
@@ -71,11 +71,11 @@ static bool has_ended(const char *state)
 /* 1: the job has ended, outcome is set. 0: not yet. -1 with err. */
 static int ask(struct await *w, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, w->id);
-    r = cli_fcall(w->cli, "later_v1_await", &call, err);
+    ask_call_puts(&call, w->id);
+    r = ask_fcall(&w->cli->server, "later_v1_await", &call, err);
     if (r == NULL)
         return -1;
     if (outcome_of_reply(r, &w->outcome) < 0) {
@@ -111,7 +111,7 @@ static int listen_for(struct await *w, int64_t ms, struct err *err)
 /* Not there, and its id is well-formed. */
 static bool is_gone(const struct err *err)
 {
-    return cli_is_refusal(err, "ELATER_NOJOB") && strstr(err->text, "there is no job") != NULL;
+    return ask_is_refusal(err, "ELATER_NOJOB") && strstr(err->text, "there is no job") != NULL;
 }
 
 static int listen(struct await *w, struct err *err)

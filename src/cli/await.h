@@ -17,7 +17,7 @@
  * Wait until the job (an id or QUEUE@UNIQUE) has ended, through all its attempts; then print its
  * output, or with --json a line. timeout_ms may be AWAIT_FOREVER. Returns the exit status that
  * stands for its end (doc/cli.md), or -1: TEMP timeout_ms is over, REFUSED with ELATER_NOJOB (no
- * such job, or its outcome was not kept), or as cli_fcall.
+ * such job, or its outcome was not kept), or as ask_fcall.
  */
 int await_job(struct cli *cli, const char *job, int64_t timeout_ms, struct err *err);
 

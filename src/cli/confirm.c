@@ -42,11 +42,11 @@ int confirm_wait(struct cli *cli, const struct confirm *c, const char *id, struc
 
     (void)snprintf(replicas, sizeof(replicas), "%lld", (long long)c->replicas);
     (void)snprintf(ms, sizeof(ms), "%lld", (long long)c->ms);
-    client_set_timeout(cli->client, cli->target.timeout_ms + c->ms);
-    r = c->is_fsync ? client_call(cli->client, 4, wait_disk, NULL, err)
-                    : client_call(cli->client, 3, wait, NULL, err);
-    if (!client_is_broken(cli->client))
-        client_set_timeout(cli->client, cli->target.timeout_ms);
+    client_set_timeout(cli->server.client, cli->server.target.timeout_ms + c->ms);
+    r = c->is_fsync ? client_call(cli->server.client, 4, wait_disk, NULL, err)
+                    : client_call(cli->server.client, 3, wait, NULL, err);
+    if (!client_is_broken(cli->server.client))
+        client_set_timeout(cli->server.client, cli->server.target.timeout_ms);
     if (r == NULL) {
         const char *cure = strstr(err->text, "unknown command") != NULL && c->is_fsync
                                ? " (--fsync needs Redis 7.2)"

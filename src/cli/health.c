@@ -142,11 +142,11 @@ static void judge_paused_schedule(void *arg, const struct reply *row, int64_t no
 static int judge_paused_queue(const struct judging *j, const char *queue, struct cli *cli,
                               struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, queue);
-    r = cli_fcall(cli, "later_stats", &call, err);
+    ask_call_puts(&call, queue);
+    r = ask_fcall(&cli->server, "later_stats", &call, err);
     if (r == NULL)
         return -1;
     judge_pause(j, "queue", queue, "later resume",

@@ -70,7 +70,7 @@ static const char *finding(const struct asking *a, const char *check)
 /* Does the server answer this command? *ret_why: its error. */
 static bool is_answered(struct asking *a, int argc, const char *const *argv, struct err *ret_why)
 {
-    struct reply *r = client_call(a->cli->client, argc, argv, NULL, ret_why);
+    struct reply *r = client_call(a->cli->server.client, argc, argv, NULL, ret_why);
 
     reply_free(r);
     return r != NULL;
@@ -126,7 +126,7 @@ static int tell_functions(struct asking *a, struct err *err)
     struct err why = ERR_INIT;
     char state[96];
 
-    if (lib_look(a->cli->client, a->cli->target.ns, &lib, err) < 0)
+    if (lib_look(a->cli->server.client, a->cli->server.target.ns, &lib, err) < 0)
         return -1;
     a->library = lib.number;
     (void)snprintf(state, sizeof(state), "library %ld, protocol %ld%s", lib.number, lib.protocol,
@@ -146,8 +146,8 @@ static int tell_functions(struct asking *a, struct err *err)
 
 static void tell_tls(struct asking *a)
 {
-    const char *tls = client_tls(a->cli->client);
-    bool is_socket = client_peer(a->cli->client)[0] == '\0';
+    const char *tls = client_tls(a->cli->server.client);
+    bool is_socket = client_peer(a->cli->server.client)[0] == '\0';
 
     tell(a, "TLS",
          tls != NULL ? tls
@@ -166,7 +166,7 @@ static void tell_rights(struct asking *a)
 
     if (a->library < LIB_LEAST)
         tell(a, "acl_check_cmd", NOT_TOLD, "the library that asks it is not there");
-    else if (preflight_rights(&a->found, a->cli->client, a->cli->target.ns, &why) < 0)
+    else if (preflight_rights(&a->found, a->cli->server.client, a->cli->server.target.ns, &why) < 0)
         tell(a, "acl_check_cmd", NOT_TOLD, "the library cannot be asked for rights: %.200s",
              why.text);
     else if (finding(a, "acl")[0] != '\0')
@@ -210,7 +210,7 @@ static void tell_info(struct asking *a)
 {
     static const char *const info[] = {"INFO"};
     struct err why = ERR_INIT;
-    struct reply *r = client_call(a->cli->client, 1, info, NULL, &why);
+    struct reply *r = client_call(a->cli->server.client, 1, info, NULL, &why);
 
     if (r != NULL)
         preflight_read(&a->found, reply_str(r));
@@ -228,7 +228,7 @@ static void tell_keyspace_events(struct asking *a)
 {
     static const char *const get[] = {"CONFIG", "GET", "notify-keyspace-events"};
     struct err why = ERR_INIT;
-    struct reply *r = client_call(a->cli->client, 3, get, NULL, &why);
+    struct reply *r = client_call(a->cli->server.client, 3, get, NULL, &why);
     const char *flags = reply_str(reply_at(r, 1));
     bool are_on = strchr(flags, 'K') != NULL && strpbrk(flags, "zA") != NULL;
 
@@ -246,21 +246,21 @@ static void tell_keyspace_events(struct asking *a)
 static void tell_channels(struct asking *a)
 {
     struct cli *cli = a->cli;
-    CLEANUP_FREE char *pattern =
-        mem_printf("__keyspace@%d__:later:{%s}:due:*", cli->target.url.db, cli->target.ns);
+    CLEANUP_FREE char *pattern = mem_printf("__keyspace@%d__:later:{%s}:due:*",
+                                            cli->server.target.url.db, cli->server.target.ns);
     const char *events[] = {"PSUBSCRIBE", pattern};
     struct err why = ERR_INIT;
-    struct client *c = cli_subscribe(cli, "wake", &why);
+    struct client *c = ask_subscribe(&cli->server, "wake", &why);
 
     tell(a, "channels", c != NULL ? "ok" : "denied", "%s",
          c != NULL ? ""
                    : "a job that is due at once starts up to a second late (ACL: &later:...:wake)");
     client_close(c);
-    c = cli_subscribe(cli, "events", &why);
+    c = ask_subscribe(&cli->server, "events", &why);
     tell(a, "channel of events", c != NULL ? "ok" : "denied", "%s",
          c != NULL ? "" : "later tail shows nothing (ACL: &later:...:events)");
     client_close(c);
-    c = client_open(&cli->target.url, cli->target.timeout_ms, &why);
+    c = client_open(&cli->server.target.url, cli->server.target.timeout_ms, &why);
     if (c != NULL) {
         struct reply *r = client_call(c, 2, events, NULL, &why);
 
@@ -289,7 +289,7 @@ static void tell_database(struct asking *a)
 {
     char state[16];
 
-    (void)snprintf(state, sizeof(state), "%d", a->cli->target.url.db);
+    (void)snprintf(state, sizeof(state), "%d", a->cli->server.target.url.db);
     tell(a, "database", state, "%s", "");
 }
 
@@ -326,7 +326,7 @@ static void show(const struct cli *cli, json_t *rows)
 int health_server(struct cli *cli, struct err *err)
 {
     struct asking a = {.cli = cli, .rows = json_array()};
-    int rc = cli_connect(cli, err);
+    int rc = ask_connect(&cli->server, err);
 
     if (rc == 0)
         rc = tell_functions(&a, err);
@@ -354,9 +354,9 @@ int health_server(struct cli *cli, struct err *err)
  * is nothing to add: whatever refuses the producers' adds refuses this one. */
 static void find_refusal(struct health *h, struct cli *cli)
 {
-    struct cli_call nothing = {.n = 0};
+    struct ask_call nothing = {.n = 0};
     struct err err = ERR_INIT;
-    struct reply *r = cli_fcall(cli, "later_add", &nothing, &err);
+    struct reply *r = ask_fcall(&cli->server, "later_add", &nothing, &err);
     enum error_class class = r == NULL ? error_reply_class(err.text) : ERROR_CLASS_NONE;
 
     reply_free(r);
@@ -370,7 +370,7 @@ static void judge_server(struct health *h, struct cli *cli)
     static const char *const info[] = {"INFO"};
     struct err ignored = ERR_INIT;
     struct preflight found = {.n = 0};
-    struct reply *r = client_call(cli->client, 1, info, NULL, &ignored);
+    struct reply *r = client_call(cli->server.client, 1, info, NULL, &ignored);
 
     if (r != NULL)
         preflight_read(&found, reply_str(r));

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "cli/args/args.h"
 #include "cli/show/out.h"
+#include "cli/verbs/verbs.h"
 #include "lua/lua_lib.h"
 
 #define WIDTH 80      /* if stdout is no terminal */

@@ -39,9 +39,9 @@ static struct quiet_worker *find(const struct quiet_waiting *w, int64_t epoch)
 
 static struct reply *ask(const struct quiet_waiting *w, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
 
-    return cli_fcall(w->cli, "later_v1_workers", &call, err);
+    return ask_fcall(&w->cli->server, "later_v1_workers", &call, err);
 }
 
 static bool is_meant(const struct quiet_waiting *w, const struct reply *row)
@@ -122,14 +122,14 @@ static int judge(struct quiet_waiting *w, const struct reply *row, struct err *e
 
 static int tell_again(const struct quiet_waiting *w, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, w->who);
-    cli_call_puts(&call, "on");
-    r = cli_fcall(w->cli, "later_v1_quiet", &call, err);
+    ask_call_puts(&call, w->who);
+    ask_call_puts(&call, "on");
+    r = ask_fcall(&w->cli->server, "later_v1_quiet", &call, err);
     /* Meanwhile it may have stopped. */
-    if (r == NULL && !cli_is_refusal(err, "ELATER_WORKER"))
+    if (r == NULL && !ask_is_refusal(err, "ELATER_WORKER"))
         return -1;
     reply_free(r);
     *err = (struct err)ERR_INIT;

@@ -44,11 +44,11 @@ static int read_all(struct cli *cli, struct all *all, struct err *err)
     char cursor[24] = "0";
 
     do {
-        struct cli_call call = {.n = 0};
+        struct ask_call call = {.n = 0};
         struct reply *page;
 
-        cli_call_puts(&call, cursor);
-        page = cli_fcall(cli, "later_v1_schedules", &call, err);
+        ask_call_puts(&call, cursor);
+        page = ask_fcall(&cli->server, "later_v1_schedules", &call, err);
         if (page == NULL)
             return -1;
         keep(all, page);

@@ -13,34 +13,34 @@
 
 struct reply *series_names(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
 
-    return cli_fcall(cli, "later_v1_series", &call, err);
+    return ask_fcall(&cli->server, "later_v1_series", &call, err);
 }
 
 /* n texts of one kind. */
 static struct reply *ask(struct cli *cli, const char *queue, const char *kind, int64_t first,
                          int64_t n, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     char from[24], count[24];
 
     (void)snprintf(from, sizeof(from), "%lld", (long long)first);
     (void)snprintf(count, sizeof(count), "%lld", (long long)n);
-    cli_call_puts(&call, queue);
-    cli_call_puts(&call, kind);
-    cli_call_puts(&call, from);
-    cli_call_puts(&call, count);
-    return cli_fcall(cli, "later_v1_series", &call, err);
+    ask_call_puts(&call, queue);
+    ask_call_puts(&call, kind);
+    ask_call_puts(&call, from);
+    ask_call_puts(&call, count);
+    return ask_fcall(&cli->server, "later_v1_series", &call, err);
 }
 
 int series_totals_read(struct series_totals *t, struct cli *cli, struct err *err)
 {
-    struct cli_call none = {.n = 0};
-    struct reply *names = cli_ask(cli, "later_v1_series", &none, err);
+    struct ask_call none = {.n = 0};
+    struct reply *names = ask_loaded(&cli->server, "later_v1_series", &none, err);
 
     *t = (struct series_totals){.n = 0};
-    if (names == NULL && cli_lacks_function(err)) {
+    if (names == NULL && ask_lacks_function(err)) {
         *err = (struct err)ERR_INIT;
         return 0;
     }
@@ -107,7 +107,7 @@ int series_read(struct cli *cli, const char *queue, const struct series_span *s,
 int64_t series_distinct(struct cli *cli, const char *queue, int64_t first, int64_t last,
                         struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     char from[24], count[24];
     struct reply *r;
     int64_t n;
@@ -116,10 +116,10 @@ int64_t series_distinct(struct cli *cli, const char *queue, int64_t first, int64
         first = last - DAYS_MAX + 1;
     (void)snprintf(from, sizeof(from), "%lld", (long long)first);
     (void)snprintf(count, sizeof(count), "%lld", (long long)(last - first + 1));
-    cli_call_puts(&call, queue);
-    cli_call_puts(&call, from);
-    cli_call_puts(&call, count);
-    r = cli_fcall(cli, "later_v1_distinct", &call, err);
+    ask_call_puts(&call, queue);
+    ask_call_puts(&call, from);
+    ask_call_puts(&call, count);
+    r = ask_fcall(&cli->server, "later_v1_distinct", &call, err);
     n = r != NULL ? reply_int(reply_at(r, 0)) : -1;
     reply_free(r);
     return n;

@@ -8,11 +8,11 @@
 /* The next page. 0 or -1. */
 static int read_page(struct topics *t, struct cli *cli, const char *cursor, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, cursor);
-    r = cli_fcall(cli, "later_topics", &call, err);
+    ask_call_puts(&call, cursor);
+    r = ask_fcall(&cli->server, "later_topics", &call, err);
     if (r == NULL)
         return -1;
     t->page = mem_grow(t->page, t->npages + 1, sizeof(struct reply *));

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/cli.h"
+#include "cli/verbs/verbs.h"
 #include "lock_fixture.h"
 
 /* Lines of shell, behind "$LATER ", for each verb and each way of it to print. */

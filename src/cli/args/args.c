@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/args/arg_words.h"
+#include "cli/verbs/verbs.h"
 
 enum global {
     GLOBAL_REDIS,
@@ -177,25 +178,25 @@ static void take_global(struct parsing *s, enum global which, const char *value)
 {
     switch (which) {
     case GLOBAL_REDIS:
-        s->cli->flags.redis = value;
+        s->cli->server.flags.redis = value;
         break;
     case GLOBAL_CONFIG:
-        s->cli->flags.config = value;
+        s->cli->server.flags.config = value;
         break;
     case GLOBAL_NAMESPACE:
-        s->cli->flags.ns = value;
+        s->cli->server.flags.ns = value;
         break;
     case GLOBAL_TLS_CA:
-        s->cli->flags.tls_ca = value;
+        s->cli->server.flags.tls_ca = value;
         break;
     case GLOBAL_TLS_CERT:
-        s->cli->flags.tls_cert = value;
+        s->cli->server.flags.tls_cert = value;
         break;
     case GLOBAL_TLS_KEY:
-        s->cli->flags.tls_key = value;
+        s->cli->server.flags.tls_key = value;
         break;
     case GLOBAL_TLS_NAME:
-        s->cli->flags.tls_name = value;
+        s->cli->server.flags.tls_name = value;
         break;
     case GLOBAL_JSON:
         s->cli->json = true;

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/show/out.h"
 #include "cli/show/replies.h"
 
 enum { KNOWN, SERVED };
@@ -14,11 +15,11 @@ enum { KNOWN, SERVED };
 /* later_v1_known of the queue; NULL: it cannot be asked. */
 static struct reply *ask(struct cli *cli, const char *queue)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct err ignored = ERR_INIT;
 
-    cli_call_puts(&call, queue);
-    return cli_fcall(cli, "later_v1_known", &call, &ignored);
+    ask_call_puts(&call, queue);
+    return ask_fcall(&cli->server, "later_v1_known", &call, &ignored);
 }
 
 /* The nearest name of all queues, NULL: none is near. Points into stats. */
@@ -35,9 +36,9 @@ static const char *nearest(const char *queue, const struct reply *stats)
 
 static int not_known(struct cli *cli, const char *queue, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct err ignored = ERR_INIT;
-    struct reply *stats = cli_fcall(cli, "later_stats", &call, &ignored);
+    struct reply *stats = ask_fcall(&cli->server, "later_stats", &call, &ignored);
     const char *near = nearest(queue, stats);
 
     if (near != NULL)
@@ -63,8 +64,8 @@ int queue_name_check(struct cli *cli, const char *queue, struct err *err)
 /* The nearest queue that a live worker serves, which the caller frees; NULL: none is near. */
 static char *nearest_served(struct cli *cli, const char *queue)
 {
-    struct cli_call call = {.n = 0};
-    struct reply *r = cli_ask_aside(cli, "later_v1_workers", &call);
+    struct ask_call call = {.n = 0};
+    struct reply *r = ask_aside(&cli->server, "later_v1_workers", &call);
     CLEANUP_BUF struct buf list = BUF_INIT;
     const char **names;
     char *rest, *name, *near = NULL;
@@ -92,11 +93,12 @@ static char *nearest_served(struct cli *cli, const char *queue)
 
 void queue_name_warn(struct cli *cli, const char *queue, const char *what)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, queue);
-    r = cli_ask_aside(cli, "later_v1_known", &call);
+    ask_call_puts(&call, queue);
+    (void)out_flush();
+    r = ask_aside(&cli->server, "later_v1_known", &call);
     if (r != NULL && reply_int(reply_at(r, SERVED)) == 0) {
         CLEANUP_FREE char *near = nearest_served(cli, queue);
 

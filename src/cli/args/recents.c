@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/show/out.h"
 
 #define WHO 320 /* bytes, with the NUL */
 
@@ -30,15 +31,16 @@ void recents_note(struct cli *cli, const char *const *ids, size_t n)
 {
     char who[WHO];
 
+    (void)out_flush();
     recents_who(who, sizeof(who));
     /* A call has fewer arguments than a list has ids. */
-    for (size_t from = 0; from < n; from += CLI_CALL_MAX - 1) {
-        struct cli_call call = {.n = 0};
+    for (size_t from = 0; from < n; from += ASK_CALL_MAX - 1) {
+        struct ask_call call = {.n = 0};
 
-        cli_call_puts(&call, who);
-        for (size_t i = from; i < n && call.n < CLI_CALL_MAX; i++)
-            cli_call_puts(&call, ids[i]);
-        reply_free(cli_ask_aside(cli, "later_v1_recent", &call));
+        ask_call_puts(&call, who);
+        for (size_t i = from; i < n && call.n < ASK_CALL_MAX; i++)
+            ask_call_puts(&call, ids[i]);
+        reply_free(ask_aside(&cli->server, "later_v1_recent", &call));
     }
 }
 
@@ -90,12 +92,12 @@ static int refuse(int64_t place, size_t n, struct err *err)
 /* The list of this user; NULL with err. */
 static struct reply *ask(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     char who[WHO];
 
     recents_who(who, sizeof(who));
-    cli_call_puts(&call, who);
-    return cli_fcall(cli, "later_v1_recents", &call, err);
+    ask_call_puts(&call, who);
+    return ask_fcall(&cli->server, "later_v1_recents", &call, err);
 }
 
 /* The id at this place. 0 or -1. */

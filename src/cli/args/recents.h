@@ -20,7 +20,7 @@ void recents_note_rows(struct cli *cli, const struct reply *r, size_t from, size
 void recents_who(char *out, size_t cap);
 
 /* Put ids for the operands @ and @N of a verb whose operands are ids. 0, or -1 with code USAGE (no
- * such name), INPUT (there are fewer jobs), or as cli_fcall. */
+ * such name), INPUT (there are fewer jobs), or as ask_fcall. */
 int recents_read(struct cli *cli, struct err *err);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define THENS_MAX 16 /* more than the library takes: it says how many that is */
 
-int thens_add(struct cli_call *call, const struct cli *cli, char **ret_text, struct err *err)
+int thens_add(struct ask_call *call, const struct cli *cli, char **ret_text, struct err *err)
 {
     const char *queue;
     char *rest;
@@ -18,8 +18,8 @@ int thens_add(struct cli_call *call, const struct cli *cli, char **ret_text, str
     while ((queue = strsep(&rest, ",")) != NULL) {
         if (n++ == THENS_MAX)
             return err_set(err, ERR_USAGE, "--then names more than %d queues", THENS_MAX);
-        cli_call_puts(call, "then");
-        cli_call_puts(call, queue);
+        ask_call_puts(call, "then");
+        ask_call_puts(call, queue);
     }
     return 0;
 }

@@ -6,6 +6,6 @@
 
 /* Append `then QUEUE` for each queue of the option, if it was given. *ret_text has the words; the
  * caller frees it after the call. 0, or -1 with code USAGE. */
-int thens_add(struct cli_call *call, const struct cli *cli, char **ret_text, struct err *err);
+int thens_add(struct ask_call *call, const struct cli *cli, char **ret_text, struct err *err);
 
 #endif

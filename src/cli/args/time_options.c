@@ -33,7 +33,7 @@ static int read_time(struct cli *cli, const char *text, char out[CLI_TIME_MAX], 
     int64_t now_ms = 0;
     struct when w;
 
-    if (when_needs_clock(text) && cli_ask_time(cli, &now_ms, err) < 0)
+    if (when_needs_clock(text) && ask_time(&cli->server, &now_ms, err) < 0)
         return err->code != ERR_DENIED
                    ? -1
                    : err_set(err, ERR_DENIED,

@@ -20,7 +20,7 @@
 
 /* The payloads are the lines in the feed's buffer, not copies. */
 struct adding {
-    const struct cli_call *front; /* queue and options */
+    const struct ask_call *front; /* queue and options */
     struct feed_line line[ADDS_CALL_LINES];
     char id[RECENTS_MAX][RECENTS_ID]; /* of the jobs that were added last */
     uint64_t nids;                    /* how many there were in all */
@@ -34,8 +34,8 @@ static const char *queue_of(const struct adds *a)
 static void send(struct adds *a)
 {
     struct adding *l = a->arg;
-    const char *argv[CLI_CALL_MAX + 1 + ADDS_CALL_LINES];
-    size_t lens[CLI_CALL_MAX + 1 + ADDS_CALL_LINES];
+    const char *argv[ASK_CALL_MAX + 1 + ADDS_CALL_LINES];
+    size_t lens[ASK_CALL_MAX + 1 + ADDS_CALL_LINES];
     size_t behind = l->line[a->next.n - 1].next;
     int argc = l->front->n;
 
@@ -96,7 +96,7 @@ static void note_ids(const struct adding *l, struct cli *cli)
 
     for (uint64_t i = 0; i < n; i++)
         ids[i] = l->id[(l->nids - n + i) % RECENTS_MAX];
-    if (!client_is_broken(cli->client))
+    if (!client_is_broken(cli->server.client))
         recents_note(cli, ids, n);
 }
 
@@ -121,7 +121,7 @@ static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err
 {
     /* The limit was lowered meanwhile, or we may not read it. Some line of the call is over it, so
      * the longest one certainly is. */
-    if (cli_is_refusal(err, "ELATER_SIZE")) {
+    if (ask_is_refusal(err, "ELATER_SIZE")) {
         err_fill(err, ERR_REFUSED,
                  "ELATER_SIZE line %llu has %zu bytes, more than queue %s takes (max_payload)",
                  (unsigned long long)c->longest, c->longest_bytes, queue_of(a));
@@ -137,15 +137,15 @@ static uint64_t name_error(struct adds *a, const struct adds_call *c, struct err
  * not read it, the library refuses the line. 0 or -1. */
 static int find_max(struct adds *a, struct err *err)
 {
-    CLEANUP_FREE char *key = mem_printf("later:{%s}:config", a->cli->target.ns);
+    CLEANUP_FREE char *key = mem_printf("later:{%s}:config", a->cli->server.target.ns);
     CLEANUP_FREE char *of_queue = mem_printf("max_payload:%s", queue_of(a));
     const char *const ask[] = {"HMGET", key, of_queue, "max_payload"};
-    struct reply *r = client_call(a->cli->client, 4, ask, NULL, err);
+    struct reply *r = client_call(a->cli->server.client, 4, ask, NULL, err);
     int64_t max = PAYLOAD_DEFAULT;
 
     a->max = LINE_MAX_BYTES;
     if (r == NULL)
-        return client_is_broken(a->cli->client) ? -1 : 0;
+        return client_is_broken(a->cli->server.client) ? -1 : 0;
     if (text_parse_int(reply_str(reply_at(r, 0)), 0, INT64_MAX, &max) < 0)
         (void)text_parse_int(reply_str(reply_at(r, 1)), 0, INT64_MAX, &max);
     if (max < PAYLOAD_LEAST)
@@ -156,7 +156,7 @@ static int find_max(struct adds *a, struct err *err)
     return 0;
 }
 
-int add_from(struct cli *cli, const struct cli_call *front, const char *path, struct err *err)
+int add_from(struct cli *cli, const struct ask_call *front, const char *path, struct err *err)
 {
     static const struct adds_face face = {"later_add_many", ADDS_CALL_LINES, take,      send,
                                           is_good,          too_long,        name_error};

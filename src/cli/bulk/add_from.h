@@ -9,6 +9,6 @@
  * returns the exit status: 0, 128 + n after signal n, or that of the first error; -1 with err if it
  * failed before the first line.
  */
-int add_from(struct cli *cli, const struct cli_call *front, const char *path, struct err *err);
+int add_from(struct cli *cli, const struct ask_call *front, const char *path, struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cli/complain.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -53,7 +54,7 @@ static void count_lines(struct adds *a, const struct adds_call *c, struct reply 
     enum line_result result = LINE_ADDED;
 
     if (r == NULL)
-        result = client_is_broken(a->cli->client) ? LINE_UNKNOWN : LINE_REFUSED;
+        result = client_is_broken(a->cli->server.client) ? LINE_UNKNOWN : LINE_REFUSED;
     else if (!a->face->is_good(a, r, c->n)) {
         result = LINE_UNKNOWN;
         err_fill(err, ERR_DATA, "the answer to an add of %d jobs is something else", c->n);
@@ -69,7 +70,7 @@ static void take_answer(struct adds *a)
 {
     struct adds_call c = a->sent[0];
     struct err err = ERR_INIT;
-    struct reply *r = client_answer(a->cli->client, &err);
+    struct reply *r = client_answer(a->cli->server.client, &err);
 
     memmove(a->sent, a->sent + 1, (size_t)--a->nsent * sizeof(a->sent[0]));
     count_lines(a, &c, r, &err);
@@ -109,8 +110,8 @@ static bool may_join(const struct adds *a)
 /* The arguments are copied before this returns. */
 static void make_call(struct adds *a, int argc, const char *const *argv, const size_t *lens)
 {
-    struct client *c = a->cli->client;
-    const char *ns = a->cli->target.ns, *function = a->face->function;
+    struct client *c = a->cli->server.client;
+    const char *ns = a->cli->server.target.ns, *function = a->face->function;
     struct err err = ERR_INIT;
 
     /* Wait for the answer to the first call: it loads a missing library, and if it refuses the
@@ -233,7 +234,7 @@ int adds_open(struct adds *a, struct cli *cli, const struct adds_face *face, voi
 {
     *a = (struct adds){
         .face = face, .arg = arg, .cli = cli, .next = {.first = 1}, .stop_fd = -1, .max = SIZE_MAX};
-    return feed_open(&a->feed, path, err) == 0 && cli_connect(cli, err) == 0 ? 0 : -1;
+    return feed_open(&a->feed, path, err) == 0 && ask_connect(&cli->server, err) == 0 ? 0 : -1;
 }
 
 void adds_done(struct adds *a)
@@ -300,10 +301,10 @@ int adds_tell(struct adds *a)
 {
     meter_wipe(&a->meter);
     if (a->err.code != ERR_NONE)
-        cli_complain(a->cli, &a->err);
+        complain(a->cli, &a->err);
     if (adds_is_over(a))
         tell_lines(a);
     if (a->err.code != ERR_NONE)
-        return cli_status(&a->err);
+        return complain_status(&a->err);
     return a->signal != 0 ? 128 + a->signal : 0;
 }

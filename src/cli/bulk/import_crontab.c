@@ -131,14 +131,14 @@ static bool is_same(const struct import *im, const struct reply *r, const struct
 static int look_up(struct import *im, const char *name, const struct crontab_line *l,
                    struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct err refusal = ERR_INIT;
     struct reply *r;
     char why[256];
 
-    cli_call_puts(&call, name);
-    r = cli_fcall(im->cli, "later_schedules", &call, &refusal);
-    if (r == NULL && cli_is_refusal(&refusal, "ELATER_NOSCHEDULE"))
+    ask_call_puts(&call, name);
+    r = ask_fcall(&im->cli->server, "later_schedules", &call, &refusal);
+    if (r == NULL && ask_is_refusal(&refusal, "ELATER_NOSCHEDULE"))
         return 1;
     if (r == NULL) {
         *err = refusal;
@@ -161,7 +161,7 @@ static int set(struct import *im, const char *name, const struct crontab_line *l
 {
     const char *const words[] = {name,   "cron",  l->expression, "tz",
                                  im->tz, "queue", im->queue,     l->command};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
     char advice[160];
 
@@ -170,8 +170,8 @@ static int set(struct import *im, const char *name, const struct crontab_line *l
         return 0;
     }
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        cli_call_puts(&call, words[i]);
-    r = cli_fcall(im->cli, "later_schedule_set", &call, err);
+        ask_call_puts(&call, words[i]);
+    r = ask_fcall(&im->cli->server, "later_schedule_set", &call, err);
     if (r == NULL && err->code != ERR_REFUSED)
         return -1;
     if (r == NULL)

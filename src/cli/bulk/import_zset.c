@@ -30,19 +30,19 @@ static void set(struct buf *b, const struct reply *r)
     buf_add(b, reply_str(r), reply_len(r));
 }
 
-static void put_call(struct cli_call *call, struct source *s)
+static void put_call(struct ask_call *call, struct source *s)
 {
     const char *hash = cli_value(s->cli, "hash");
 
-    *call = (struct cli_call){.n = 0};
-    cli_call_puts(call, s->cli->argv[0]);
-    cli_call_puts(call, cli_value(s->cli, "zset"));
-    cli_call_puts(call, hash != NULL ? hash : "");
-    cli_call_puts(call, s->unit);
-    cli_call_puts(call, cli_value(s->cli, "remove") != NULL ? "1" : "0");
-    cli_call_add(call, buf_str(&s->score), s->score.len);
-    cli_call_add(call, buf_str(&s->member), s->member.len);
-    cli_call_puts(call, PAGE);
+    *call = (struct ask_call){.n = 0};
+    ask_call_puts(call, s->cli->argv[0]);
+    ask_call_puts(call, cli_value(s->cli, "zset"));
+    ask_call_puts(call, hash != NULL ? hash : "");
+    ask_call_puts(call, s->unit);
+    ask_call_puts(call, cli_value(s->cli, "remove") != NULL ? "1" : "0");
+    ask_call_add(call, buf_str(&s->score), s->score.len);
+    ask_call_add(call, buf_str(&s->member), s->member.len);
+    ask_call_puts(call, PAGE);
 }
 
 /* Whether the cursor moved on. Otherwise we would ask for ever. */
@@ -59,12 +59,12 @@ static bool has_moved(const struct source *s, const struct reply *r)
 static int add_page(struct source *s, struct err *err)
 {
     bool is_first = s->score.len == 0;
-    struct cli_call call;
+    struct ask_call call;
     struct reply *r;
     int goes_on;
 
     put_call(&call, s);
-    r = cli_fcall(s->cli, "later_v1_adopt", &call, err);
+    r = ask_fcall(&s->cli->server, "later_v1_adopt", &call, err);
     if (r == NULL)
         return -1;
     s->added += reply_int(reply_at(r, ADDED));
@@ -88,7 +88,7 @@ static uint64_t count(struct source *s)
 {
     const char *const ask[] = {"ZCARD", cli_value(s->cli, "zset")};
     struct err ignored = ERR_INIT;
-    struct reply *r = client_call(s->cli->client, 2, ask, NULL, &ignored);
+    struct reply *r = client_call(s->cli->server.client, 2, ask, NULL, &ignored);
     int64_t n = reply_int(r);
 
     reply_free(r);
@@ -135,7 +135,7 @@ int import_zset(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "what are the scores of that set? --unit s: seconds since 1970, --unit ms: "
                        "milliseconds");
-    if (cli_connect(cli, err) < 0)
+    if (ask_connect(&cli->server, err) < 0)
         return -1;
     meter_init(&s.meter, !cli->json, 0);
     s.meter.size = s.meter.is_shown ? count(&s) : 0;

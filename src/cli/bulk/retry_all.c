@@ -42,20 +42,20 @@ static int collect(struct cli *cli, const struct retry_order *order, struct buf 
 /* It is no failure if somebody else retried, cancelled or started the job meanwhile. */
 static bool is_overtaken(const struct err *err)
 {
-    return cli_is_refusal(err, "ELATER_STATE") || cli_is_refusal(err, "ELATER_NOJOB");
+    return ask_is_refusal(err, "ELATER_STATE") || ask_is_refusal(err, "ELATER_NOJOB");
 }
 
 /* Due in so many ms. 1: retried. 0: it was not dead any more. -1 with err. */
 static int retry(struct cli *cli, const char *id, int64_t ms, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     char when[32];
     struct reply *r;
 
     (void)snprintf(when, sizeof(when), "+%lldms", (long long)ms);
-    cli_call_puts(&call, id);
-    cli_call_puts(&call, when);
-    r = cli_fcall(cli, "later_retry", &call, err);
+    ask_call_puts(&call, id);
+    ask_call_puts(&call, when);
+    r = ask_fcall(&cli->server, "later_retry", &call, err);
     if (r == NULL)
         return is_overtaken(err) ? 0 : -1;
     reply_free(r);

@@ -14,7 +14,7 @@
 struct asking {
     struct cli *cli;
     const char *name;
-    const struct cli_call *options;
+    const struct ask_call *options;
     struct feed feed;
     struct feed_line line[CALLS_MAX]; /* without an answer, the oldest first */
     unsigned long long number[CALLS_MAX];
@@ -70,8 +70,8 @@ static void take_all(struct asking *a)
 {
     for (size_t i = 0; i < a->n; i++) {
         struct err why = ERR_INIT;
-        struct reply *r = client_answer(a->cli->client, &why);
-        bool is_lost = r == NULL && client_is_broken(a->cli->client);
+        struct reply *r = client_answer(a->cli->server.client, &why);
+        bool is_lost = r == NULL && client_is_broken(a->cli->server.client);
 
         take(a, i, r, &why);
         if (is_lost)
@@ -97,22 +97,22 @@ static void tell_unwritten(const struct asking *a)
 /* Ask for a line. The first call waits for its answer: it loads a missing library. */
 static void ask(struct asking *a, struct feed_line line)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct err why = ERR_INIT;
 
-    cli_call_puts(&call, a->name);
-    cli_call_add(&call, feed_at(&a->feed, line.offset), line.size);
+    ask_call_puts(&call, a->name);
+    ask_call_add(&call, feed_at(&a->feed, line.offset), line.size);
     for (int i = 0; i < a->options->n; i++)
-        cli_call_add(&call, a->options->argv[i], a->options->lens[i]);
+        ask_call_add(&call, a->options->argv[i], a->options->lens[i]);
     a->line[a->n] = line;
     a->number[a->n] = a->lines;
     if (!a->has_called) {
-        struct reply *r = cli_fcall(a->cli, FUNCTION, &call, &why);
+        struct reply *r = ask_fcall(&a->cli->server, FUNCTION, &call, &why);
 
         a->has_called = true;
         take(a, a->n, r, &why);
-    } else if (client_fcall_send(a->cli->client, a->cli->target.ns, FUNCTION, call.n, call.argv,
-                                 call.lens, &why) < 0) {
+    } else if (client_fcall_send(a->cli->server.client, a->cli->server.target.ns, FUNCTION, call.n,
+                                 call.argv, call.lens, &why) < 0) {
         fail(a, &why, a->lines);
     } else {
         a->n++;
@@ -147,7 +147,7 @@ static bool step(struct asking *a)
     return true;
 }
 
-int seen_lines(struct cli *cli, const char *name, const struct cli_call *options, const char *path,
+int seen_lines(struct cli *cli, const char *name, const struct ask_call *options, const char *path,
                struct err *err)
 {
     struct asking a = {.cli = cli, .name = name, .options = options, .err = ERR_INIT};

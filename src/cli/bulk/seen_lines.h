@@ -15,7 +15,7 @@
  * name: the Bloom filter; options: their names and values, as the library has them; path: see
  * feed_open. Returns 0 if some line was new, 1 if none was; -1: the error names the line.
  */
-int seen_lines(struct cli *cli, const char *name, const struct cli_call *options, const char *path,
+int seen_lines(struct cli *cli, const char *name, const struct ask_call *options, const char *path,
                struct err *err);
 
 /* Print with --json that a key is new or seen. */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/complain.h"
 #include "cli/hold/command.h"
 #include "cli/hold/lock_start.h"
 #include "cli/hold/lock_token.h"
@@ -205,7 +206,7 @@ static int op_start(void *ctx, int64_t epoch, int64_t fence, bool must_end)
     if (pid < 0) {
         guard_clear(l->guard, PLACE);
         l->status = lock_not_run(l->order->argv[0], &err);
-        cli_complain(l->cli, &err);
+        complain(l->cli, &err);
         return -1;
     }
     l->fence = fence;
@@ -404,7 +405,7 @@ static void on_error(void *arg, enum error_class class, const char *text)
     struct lock *l = arg;
 
     (void)error_reply_err(&l->last_err, text);
-    if (cli_is_refusal(&l->last_err, "ELATER_LIMIT") && strstr(text, "there is no ") != NULL)
+    if (ask_is_refusal(&l->last_err, "ELATER_LIMIT") && strstr(text, "there is no ") != NULL)
         (void)err_set(&l->last_err, ERR_REFUSED,
                       "ELATER_LIMIT there is no semaphore of this name: later limits set %.100s "
                       "semaphore N makes it",
@@ -436,7 +437,7 @@ static void on_end(void *arg, int status)
 
 static int build(struct lock *l, struct err *err)
 {
-    const struct target *t = &l->cli->target;
+    const struct target *t = &l->cli->server.target;
     struct link_events link_events = {on_up, on_down,   on_subscribed, on_wake,
                                       NULL,  on_denied, NULL,          l};
     struct store_events store_events = {.registered = on_registered,
@@ -519,11 +520,11 @@ int lock_run(struct cli *cli, const struct lock_order *order, struct err *err)
     struct lock l = {.order = order, .cli = cli};
     int status = -1;
 
-    if (cli_target(cli, err) < 0)
+    if (ask_target(&cli->server, err) < 0)
         return -1;
     log_init(LOG_LEVEL_ERR);
     if (build(&l, err) == 0) {
-        link_renew_password(l.link, cli->target.password_every_ms);
+        link_renew_password(l.link, cli->server.target.password_every_ms);
         link_start(l.link);
         loop_run(l.loop);
         guard_clear(l.guard, PLACE);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "cli/complain.h"
 #include "cli/hold/command.h"
 
 extern char **environ;
@@ -27,7 +28,7 @@ static int become(struct cli *cli, const struct lock_order *order, struct err *e
     (void)execvp(order->argv[0], order->argv);
     err->errnum = errno;
     status = lock_not_run(order->argv[0], err);
-    cli_complain(cli, err);
+    complain(cli, err);
     return status;
 }
 
@@ -60,7 +61,7 @@ static void watch(struct cli *cli, struct inside *i, struct err *err)
 {
     if (command_start(i->child, i->order->argv, environ, err) < 0) {
         i->status = lock_not_run(i->order->argv[0], err);
-        cli_complain(cli, err);
+        complain(cli, err);
         return;
     }
     loop_timer_set(i->timer, i->order->keeper.ttl_ms);

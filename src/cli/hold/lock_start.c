@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/complain.h"
 #include "cli/hold/lock.h"
 
 char **lock_start_argv(int64_t until_us, char *const *argv)
@@ -46,6 +47,6 @@ int lock_start_main(char **args)
         err.errnum = errno;
         status = lock_not_run(args[1], &err);
     }
-    cli_complain(&cli, &err);
+    complain(&cli, &err);
     return status;
 }

@@ -27,10 +27,10 @@ struct query {
 static struct reply *ask(const struct query *l, const char *command, const char *key,
                          const char *field)
 {
-    CLEANUP_FREE char *full = mem_printf("later:{%s}:%s", l->cli->target.ns, key);
+    CLEANUP_FREE char *full = mem_printf("later:{%s}:%s", l->cli->server.target.ns, key);
     const char *argv[] = {command, full, field};
 
-    return client_call(l->cli->client, field != NULL ? 3 : 2, argv, NULL, l->err);
+    return client_call(l->cli->server.client, field != NULL ? 3 : 2, argv, NULL, l->err);
 }
 
 /* 1: the worker of this epoch registered with this instance. 0: no. -1 with err. */
@@ -130,7 +130,7 @@ int lock_token_query(struct cli *cli, const char *gate, enum lock_token *ret, st
     for (char *t = strtok_r(tokens, " ", &rest); t != NULL; t = strtok_r(NULL, " ", &rest)) {
         if (!read_token(t, gate, &epoch, &instance))
             continue;
-        if (cli_connect(cli, err) < 0 || query_one(&l, epoch, instance, ret) < 0)
+        if (ask_connect(&cli->server, err) < 0 || query_one(&l, epoch, instance, ret) < 0)
             return -1;
         if (*ret != LOCK_TOKEN_NONE)
             return 0;

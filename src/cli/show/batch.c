@@ -68,7 +68,7 @@ static void show_pace(const struct reply *r, struct pace p)
 /* Why the member that died first did. Nothing if it is gone. */
 static void show_first_death(struct cli *cli, const struct reply *id)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct err err = ERR_INIT;
     const struct reply *last;
     struct outcome outcome;
@@ -76,8 +76,8 @@ static void show_first_death(struct cli *cli, const struct reply *id)
 
     if (id == NULL)
         return;
-    cli_call_puts(&call, reply_str(id));
-    job = cli_fcall(cli, "later_show", &call, &err);
+    ask_call_puts(&call, reply_str(id));
+    job = ask_fcall(&cli->server, "later_show", &call, &err);
     last = reply_named(job, "outcome");
     if (last != NULL && outcome_parse(reply_str(last), reply_len(last), &outcome) == 0) {
         out_label("");
@@ -90,7 +90,7 @@ static void show_first_death(struct cli *cli, const struct reply *id)
 void batch_show(struct cli *cli, const struct reply *r)
 {
     const struct reply *payload = reply_named(r, "payload");
-    int64_t now_ms = cli_now_ms(cli);
+    int64_t now_ms = ask_now_ms(&cli->server);
     struct pace pace = pace_of(r, now_ms);
 
     if (cli->json) {

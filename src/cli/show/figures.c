@@ -53,16 +53,16 @@ static void take_queue(struct figures *f, const struct reply *r, const struct re
  * of all queues together. */
 static int take_page(struct figures *f, struct cli *cli, char cursor[32], struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     bool is_first = strcmp(cursor, "0") == 0;
     struct reply *r;
 
-    cli_call_puts(&call, cursor);
+    ask_call_puts(&call, cursor);
     if (is_first) {
-        cli_call_puts(&call, "retried");
-        cli_call_puts(&call, "unheard");
+        ask_call_puts(&call, "retried");
+        ask_call_puts(&call, "unheard");
     }
-    r = cli_fcall(cli, "later_v1_metrics", &call, err);
+    r = ask_fcall(&cli->server, "later_v1_metrics", &call, err);
     if (r == NULL)
         return -1;
     f->now_ms = reply_int(reply_at(r, NOW));

@@ -79,7 +79,7 @@ static int read_options(struct history *h, struct cli *cli, struct err *err)
         by_ms = nice_bucket(since_ms, h->unit_ms);
     if (check_lengths(since_ms, by_ms, h->unit_ms, err) < 0)
         return -1;
-    if (cli_ask_time(cli, &h->now_ms, err) < 0)
+    if (ask_time(&cli->server, &h->now_ms, err) < 0)
         return err->code != ERR_DENIED
                    ? -1
                    : err_set(err, ERR_DENIED,
@@ -117,7 +117,7 @@ static int read_keys(struct queue_history *q, const struct history *h, struct cl
                      struct err *err)
 {
     q->keys = series_distinct(cli, q->queue, bucket_ms(h, 0) / DAY_MS, h->now_ms / DAY_MS, err);
-    if (q->keys < 0 && client_is_broken(cli->client))
+    if (q->keys < 0 && client_is_broken(cli->server.client))
         return -1;
     /* For Redis it is a write: a user or a replica that only reads gets no answer. */
     if (q->keys < 0)

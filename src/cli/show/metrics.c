@@ -345,7 +345,7 @@ static int put_histograms(struct metrics *m, struct cli *cli, struct err *err)
 int metrics_show(struct cli *cli, struct err *err)
 {
     struct metrics m = {.live = 0};
-    struct cli_call health = {.n = 0};
+    struct ask_call health = {.n = 0};
     struct reply *r;
     int rc;
 
@@ -354,11 +354,11 @@ int metrics_show(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "--prometheus shows all queues, in a format of its own: "
                        "neither QUEUE nor --json, --since and --by go with it");
-    cli_call_puts(&health, HEALTH_LATE_MS);
-    r = cli_fcall(cli, "later_v1_health", &health, err);
+    ask_call_puts(&health, HEALTH_LATE_MS);
+    r = ask_fcall(&cli->server, "later_v1_health", &health, err);
     rc = r != NULL ? figures_read(&m.of, cli, err) : -1;
     if (rc == 0) {
-        m.ns = cli->target.ns;
+        m.ns = cli->server.target.ns;
         for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_WORKERS)); i++)
             take_worker(&m, reply_at(reply_at(r, HEALTH_WORKERS), i));
         family(&m, "laterd_info", "gauge", "The version of the command that wrote this.");

@@ -83,7 +83,7 @@ static json_t *to_json(const struct reply *row)
 void schedule_show(struct cli *cli, const struct reply *r)
 {
     const struct reply *payload = reply_named(r, "payload"), *pause = reply_named(r, "paused");
-    int64_t now_ms = cli_now_ms(cli);
+    int64_t now_ms = ask_now_ms(&cli->server);
     const char *text;
     char when[48];
 

@@ -74,7 +74,7 @@ static void show(struct cli *cli, const struct reply *r, bool is_own_token)
         out_printf("  ");
         out_text(word, strlen(word));
         out_printf(", due %s", out_instant(due_ms, instant));
-        out_printf(" (%s)", out_when(due_ms, cli_now_ms(cli), when));
+        out_printf(" (%s)", out_when(due_ms, ask_now_ms(&cli->server), when));
     }
     out_printf("\n");
 }
@@ -91,16 +91,16 @@ static void note(struct cli *cli, const struct reply *r)
 /* The job of this id has ended, as far as the caller may ask. */
 static bool has_ended(struct cli *cli, const char *id)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct err err = ERR_INIT;
     const struct reply *state;
     struct reply *r;
     bool has;
 
-    cli_call_puts(&call, id);
-    r = cli_fcall(cli, "later_show", &call, &err);
+    ask_call_puts(&call, id);
+    r = ask_fcall(&cli->server, "later_show", &call, &err);
     state = reply_named(r, "state");
-    has = r == NULL ? cli_is_refusal(&err, "ELATER_NOJOB")
+    has = r == NULL ? ask_is_refusal(&err, "ELATER_NOJOB")
                     : reply_is(state, "done") || reply_is(state, "dead");
     reply_free(r);
     return has;
@@ -122,32 +122,32 @@ static bool warn_dropped(struct cli *cli, const struct reply *r)
 }
 
 /* Append an option for which the library has another name. */
-static void add_option(struct cli_call *call, const struct cli *cli, const char *option,
+static void add_option(struct ask_call *call, const struct cli *cli, const char *option,
                        const char *name)
 {
     if (cli_value(cli, option) == NULL)
         return;
-    cli_call_puts(call, name);
-    cli_call_puts(call, cli_value(cli, option));
+    ask_call_puts(call, name);
+    ask_call_puts(call, cli_value(cli, option));
 }
 
 /* The queue and the options, as later_add and later_add_many take them. *ret_thens has some of the
  * words; the caller frees it after the call. */
-static int put_front(struct cli_call *call, const struct cli *cli, char **ret_thens,
+static int put_front(struct ask_call *call, const struct cli *cli, char **ret_thens,
                      struct err *err)
 {
     static const char *const names[] = {
         "in",    "at",    "priority", "key", "attempts", "timeout", "expire", "keep",
         "token", "trace", "lock",     "sem", "rate",     "unique",  "batch",  NULL};
 
-    cli_call_puts(call, cli->argv[0]);
+    ask_call_puts(call, cli->argv[0]);
     cli_call_options(call, cli, names);
     add_option(call, cli, "unique-mode", "unique_mode");
     add_option(call, cli, "unique-for", "unique_for");
     add_option(call, cli, "on-dead", "on_dead");
     if (cli_value(cli, "wait") != NULL && cli_value(cli, "keep") == NULL) {
-        cli_call_puts(call, "keep");
-        cli_call_puts(call, AWAITED_KEEP);
+        ask_call_puts(call, "keep");
+        ask_call_puts(call, AWAITED_KEEP);
     }
     return thens_add(call, cli, ret_thens, err);
 }
@@ -157,7 +157,7 @@ static int run_from(struct cli *cli, const char *path, struct err *err)
     static const char *const of_one[] = {"token", "unique",   "unique-mode", "unique-for",
                                          "wait",  "replicas", NULL};
     CLEANUP_FREE char *thens = NULL;
-    struct cli_call front = {.n = 0};
+    struct ask_call front = {.n = 0};
 
     if (cli->argc > 1)
         return err_set(err, ERR_USAGE, "with --from FILE the payloads are its lines: write none");
@@ -177,16 +177,16 @@ static struct reply *add_one(struct cli *cli, bool is_own_token, struct err *err
     CLEANUP_BUF struct buf payload = BUF_INIT;
     CLEANUP_FREE char *thens = NULL;
     char token[ADD_TOKEN];
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
 
-    if (cli_target(cli, err) < 0 || payload_take(cli, 1, &payload, err) < 0 ||
+    if (ask_target(&cli->server, err) < 0 || payload_take(cli, 1, &payload, err) < 0 ||
         put_front(&call, cli, &thens, err) < 0)
         return NULL;
     if (is_own_token) {
         if (add_token(&call, token, err) < 0)
             return NULL;
     }
-    cli_call_add(&call, buf_str(&payload), payload.len);
+    ask_call_add(&call, buf_str(&payload), payload.len);
     return add_call(cli, "later_add", &call, err);
 }
 

@@ -23,10 +23,10 @@
 /* Call the function with the name of the batch. The caller frees the reply; NULL with err. */
 static struct reply *call_named(struct cli *cli, const char *function, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
 
-    cli_call_puts(&call, cli->argv[1]);
-    return cli_fcall(cli, function, &call, err);
+    ask_call_puts(&call, cli->argv[1]);
+    return ask_fcall(&cli->server, function, &call, err);
 }
 
 /* ---- add, seal */
@@ -35,17 +35,17 @@ static struct reply *call_named(struct cli *cli, const char *function, struct er
 static int open_batch(struct cli *cli, const char *payload, char ret_status[16], struct err *err)
 {
     static const char *const names[] = {"then", "finally", "keep", NULL};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, cli->argv[1]);
+    ask_call_puts(&call, cli->argv[1]);
     cli_call_options(&call, cli, names);
     if (cli_value(cli, "on-dead") != NULL) {
-        cli_call_puts(&call, "on_dead");
-        cli_call_puts(&call, cli_value(cli, "on-dead"));
+        ask_call_puts(&call, "on_dead");
+        ask_call_puts(&call, cli_value(cli, "on-dead"));
     }
-    cli_call_puts(&call, payload);
-    r = cli_fcall(cli, "later_batch", &call, err);
+    ask_call_puts(&call, payload);
+    r = ask_fcall(&cli->server, "later_batch", &call, err);
     if (r == NULL)
         return -1;
     (void)snprintf(ret_status, 16, "%.15s", reply_str(reply_at(r, 1)));
@@ -101,7 +101,7 @@ static int check_run(const char *queue, const char *from, struct err *err)
 static int run_run(struct cli *cli, struct err *err)
 {
     const char *name = cli->argv[1], *queue = cli->argv[2], *from = cli_value(cli, "from");
-    struct cli_call front = {.n = 0};
+    struct ask_call front = {.n = 0};
     struct reply *r;
     char opened[16];
     int status;
@@ -110,9 +110,9 @@ static int run_run(struct cli *cli, struct err *err)
         return -1;
     if (open_batch(cli, payload_of(cli, 3), opened, err) < 0)
         return -1;
-    cli_call_puts(&front, queue);
-    cli_call_puts(&front, "batch");
-    cli_call_puts(&front, name);
+    ask_call_puts(&front, queue);
+    ask_call_puts(&front, "batch");
+    ask_call_puts(&front, name);
     status = add_from(cli, &front, from, err);
     if (status != 0) {
         (void)fprintf(stderr,
@@ -140,18 +140,18 @@ static int run_show(struct cli *cli, struct err *err)
 }
 
 /* Ask for pages until there are no more. put: shows the rows of a page. */
-static int each_page(struct cli *cli, const char *function, struct cli_call *call,
+static int each_page(struct cli *cli, const char *function, struct ask_call *call,
                      void (*put)(const struct cli *cli, struct table *table, const struct reply *r),
                      struct table *table, struct err *err)
 {
     char cursor[24] = "0";
 
     do {
-        struct cli_call with = *call;
+        struct ask_call with = *call;
         struct reply *r;
 
-        cli_call_puts(&with, cursor);
-        r = cli_fcall(cli, function, &with, err);
+        ask_call_puts(&with, cursor);
+        r = ask_fcall(&cli->server, function, &with, err);
         if (r == NULL)
             return -1;
         text_copy(cursor, sizeof(cursor), reply_str(reply_at(r, 0)));
@@ -165,7 +165,7 @@ static int each_page(struct cli *cli, const char *function, struct cli_call *cal
 
 static int list_batches(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct table table;
     int rc;
 
@@ -196,13 +196,13 @@ static void put_members(const struct cli *cli, struct table *table, const struct
 static int list_members(struct cli *cli, struct err *err)
 {
     static const struct table_column columns[] = {{"ID", false, false}, {"STATE", false, false}};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct table table;
     int rc;
 
-    cli_call_puts(&call, cli->argv[1]);
+    ask_call_puts(&call, cli->argv[1]);
     if (cli_value(cli, "state") != NULL)
-        cli_call_puts(&call, cli_value(cli, "state"));
+        ask_call_puts(&call, cli_value(cli, "state"));
     table_init(&table, columns, 2);
     rc = each_page(cli, "later_batch_jobs", &call, put_members, &table, err);
     table_done(&table);
@@ -226,12 +226,12 @@ static int run_cancel(struct cli *cli, struct err *err)
     int64_t cancelled = 0, cancelling = 0;
 
     do {
-        struct cli_call call = {.n = 0};
+        struct ask_call call = {.n = 0};
         struct reply *r;
 
-        cli_call_puts(&call, cli->argv[1]);
-        cli_call_puts(&call, before);
-        r = cli_fcall(cli, "later_batch_cancel", &call, err);
+        ask_call_puts(&call, cli->argv[1]);
+        ask_call_puts(&call, before);
+        r = ask_fcall(&cli->server, "later_batch_cancel", &call, err);
         if (r == NULL)
             return -1;
         cancelled += reply_int(reply_at(r, 0));
@@ -296,7 +296,7 @@ static int wait_on_link(struct cli *cli, struct mono deadline, struct again *aga
     int ended;
 
     (void)snprintf(channel, sizeof(channel), "ended:batch:%.128s", cli->argv[1]);
-    events = cli_subscribe(cli, channel, err);
+    events = ask_subscribe(&cli->server, channel, err);
     if (events == NULL)
         return -1;
     while ((ended = has_ended(cli, status, err)) == 0) {

@@ -38,23 +38,23 @@ static struct reply *broadcast(struct cli *cli, struct err *err)
                                         "attempts", "timeout", "expire",   "keep",
                                         "token",    "trace",   NULL};
     CLEANUP_BUF struct buf payload = BUF_INIT;
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     const char *per = cli_value(cli, "per");
     char token[ADD_TOKEN];
 
-    if (cli_target(cli, err) < 0 || payload_take(cli, 1, &payload, err) < 0)
+    if (ask_target(&cli->server, err) < 0 || payload_take(cli, 1, &payload, err) < 0)
         return NULL;
-    cli_call_puts(&call, cli->argv[0]);
-    cli_call_puts(&call, "per");
-    cli_call_puts(&call, per != NULL ? per : "worker");
+    ask_call_puts(&call, cli->argv[0]);
+    ask_call_puts(&call, "per");
+    ask_call_puts(&call, per != NULL ? per : "worker");
     cli_call_options(&call, cli, names);
     if (cli_value(cli, "wait") != NULL && cli_value(cli, "keep") == NULL) {
-        cli_call_puts(&call, "keep");
-        cli_call_puts(&call, AWAITED_KEEP);
+        ask_call_puts(&call, "keep");
+        ask_call_puts(&call, AWAITED_KEEP);
     }
     if (cli_value(cli, "token") == NULL && add_token(&call, token, err) < 0)
         return NULL;
-    cli_call_add(&call, buf_str(&payload), payload.len);
+    ask_call_add(&call, buf_str(&payload), payload.len);
     return add_call(cli, "later_broadcast", &call, err);
 }
 

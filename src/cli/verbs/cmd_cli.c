@@ -71,22 +71,23 @@ static int run(struct cli *cli, struct err *err)
     struct numbers numbers;
     size_t n;
 
-    if (cli_target(cli, err) < 0)
+    if (ask_target(&cli->server, err) < 0)
         return -1;
-    if (cli->target.url.ask_password != NULL && password_ask(&cli->target.url, err) < 0)
+    if (cli->server.target.url.ask_password != NULL &&
+        password_ask(&cli->server.target.url, err) < 0)
         return -1;
-    if (cli->target.url.sentinels[0] != '\0') { /* redis-cli does not ask them */
-        if (cli_connect(cli, err) < 0)
+    if (cli->server.target.url.sentinels[0] != '\0') { /* redis-cli does not ask them */
+        if (ask_connect(&cli->server, err) < 0)
             return -1;
-        client_get_url(cli->client, &cli->target.url);
-        cli_disconnect(cli);
+        client_get_url(cli->server.client, &cli->server.target.url);
+        ask_disconnect(&cli->server);
     }
-    n = put_server(&cli->target.url, &numbers, argv);
+    n = put_server(&cli->server.target.url, &numbers, argv);
     for (int i = 0; i < cli->argc; i++)
         argv[n++] = cli->argv[i];
     /* The password goes into the environment, which only this user can read: ps shows arguments. */
-    if ((cli->target.url.password[0] != '\0' || cli->target.url.user[0] != '\0') &&
-        setenv("REDISCLI_AUTH", cli->target.url.password, 1) < 0)
+    if ((cli->server.target.url.password[0] != '\0' || cli->server.target.url.user[0] != '\0') &&
+        setenv("REDISCLI_AUTH", cli->server.target.url.password, 1) < 0)
         return err_sys(err, errno, "cannot hand the password on");
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGXFSZ, SIG_DFL);

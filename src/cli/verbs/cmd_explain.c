@@ -203,10 +203,10 @@ static json_t *to_json(const struct reply *r)
 
 static struct reply *ask(struct cli *cli, const char *id, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
 
-    cli_call_puts(&call, id);
-    return cli_fcall(cli, "later_explain", &call, err);
+    ask_call_puts(&call, id);
+    return ask_fcall(&cli->server, "later_explain", &call, err);
 }
 
 /* ---- a queue */
@@ -303,7 +303,7 @@ static void show_queue(const struct cli *cli, const struct reply *stats,
 
 static int explain_queue(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct next_job next = {.is_there = false};
     struct reply *stats, *first = NULL;
     int64_t now_ms;
@@ -311,8 +311,8 @@ static int explain_queue(struct cli *cli, struct err *err)
 
     if (queue_name_check(cli, cli->argv[0], err) < 0)
         return -1;
-    cli_call_puts(&call, cli->argv[0]);
-    stats = cli_fcall(cli, "later_stats", &call, err);
+    ask_call_puts(&call, cli->argv[0]);
+    stats = ask_fcall(&cli->server, "later_stats", &call, err);
     if (stats == NULL)
         return -1;
     now_ms = reply_int(reply_at(stats, STATS_NOW));

@@ -24,20 +24,20 @@ struct export
     uint64_t jobs, broken;
 };
 
-static void put_call(struct cli_call *call, const struct export *x, const struct reply *behind)
+static void put_call(struct ask_call *call, const struct export *x, const struct reply *behind)
 {
-    *call = (struct cli_call){.n = 0};
-    cli_call_puts(call, x->queue);
-    cli_call_puts(call, x->state);
+    *call = (struct ask_call){.n = 0};
+    ask_call_puts(call, x->queue);
+    ask_call_puts(call, x->state);
     for (size_t i = SET; i <= MEMBER; i++) {
         const struct reply *word = reply_at(behind, i);
 
         if (behind != NULL)
-            cli_call_add(call, reply_str(word), reply_len(word));
+            ask_call_add(call, reply_str(word), reply_len(word));
         else
-            cli_call_puts(call, i == SET ? "1" : "");
+            ask_call_puts(call, i == SET ? "1" : "");
     }
-    cli_call_puts(call, PAGE);
+    ask_call_puts(call, PAGE);
 }
 
 static bool is_last(const struct reply *page)
@@ -79,9 +79,9 @@ static void write_rows(struct export *x, const struct reply *page)
 /* The server makes the next page while we write this one. */
 static int write_state(struct export *x, struct err *err)
 {
-    struct client *c = x->cli->client;
-    const char *ns = x->cli->target.ns;
-    struct cli_call call;
+    struct client *c = x->cli->server.client;
+    const char *ns = x->cli->server.target.ns;
+    struct ask_call call;
     struct reply *page, *before = NULL;
     int result = 0;
 
@@ -115,13 +115,13 @@ static int write_state(struct export *x, struct err *err)
 static void count(struct export *x)
 {
     struct err ignored = ERR_INIT;
-    struct cli_call call;
+    struct ask_call call;
     struct reply *r;
 
     put_call(&call, x, NULL);
     call.argv[call.n - 1] = "1";
     call.lens[call.n - 1] = 1;
-    r = cli_fcall(x->cli, "later_v1_export", &call, &ignored);
+    r = ask_fcall(&x->cli->server, "later_v1_export", &call, &ignored);
     x->meter.size += (uint64_t)reply_int(reply_at(r, HOW_MANY));
     reply_free(r);
 }
@@ -134,7 +134,7 @@ static int run(struct cli *cli, struct err *err)
     int result = 0;
 
     job_states_of(given != NULL ? given : "due,parked,running", is_wanted);
-    if (cli_connect(cli, err) < 0)
+    if (ask_connect(&cli->server, err) < 0)
         return -1;
     meter_init(&x.meter, !out_is_tty(), 0);
     for (int i = 0; i < JOB_STATE_MAX && x.meter.is_shown; i++) {

@@ -71,28 +71,28 @@ static void show(struct find *f, const char *kind, const char *name, size_t n)
 }
 
 /* Call a function. A shell that completes does not load the library. */
-static struct reply *call_by(struct find *f, const char *function, const struct cli_call *call,
+static struct reply *call_by(struct find *f, const char *function, const struct ask_call *call,
                              struct err *err)
 {
-    return f->completes ? cli_ask(f->cli, function, call, err)
-                        : cli_fcall(f->cli, function, call, err);
+    return f->completes ? ask_loaded(&f->cli->server, function, call, err)
+                        : ask_fcall(&f->cli->server, function, call, err);
 }
 
 /* kind: NULL for all */
 static int find_kind(struct find *f, const char *kind, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     int64_t limit = f->count < COUNT_MAX ? f->count + 1 : f->count;
     struct reply *r;
     char text[24];
 
     (void)snprintf(text, sizeof(text), "%lld", (long long)limit);
-    cli_call_puts(&call, f->prefix);
-    cli_call_puts(&call, "limit");
-    cli_call_puts(&call, text);
+    ask_call_puts(&call, f->prefix);
+    ask_call_puts(&call, "limit");
+    ask_call_puts(&call, text);
     if (kind != NULL) {
-        cli_call_puts(&call, "kind");
-        cli_call_puts(&call, kind);
+        ask_call_puts(&call, "kind");
+        ask_call_puts(&call, kind);
     }
     r = call_by(f, "later_find", &call, err);
     if (r == NULL)
@@ -123,12 +123,12 @@ static int find_names(struct find *f, struct err *err)
 /* Of all jobs only those are found that this user added last. */
 static int find_jobs(struct find *f, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
     char who[320];
 
     recents_who(who, sizeof(who));
-    cli_call_puts(&call, who);
+    ask_call_puts(&call, who);
     r = call_by(f, "later_v1_recents", &call, err);
     if (r == NULL)
         return -1;
@@ -152,11 +152,11 @@ static int find_all(struct find *f, struct err *err)
 {
     bool is_job = f->kind != NULL && strcmp(f->kind, "job") == 0;
 
-    if (cli_target(f->cli, err) < 0)
+    if (ask_target(&f->cli->server, err) < 0)
         return -1;
-    if (f->completes && f->cli->target.timeout_ms > COMPLETE_MS)
-        f->cli->target.timeout_ms = COMPLETE_MS;
-    if (cli_connect(f->cli, err) < 0)
+    if (f->completes && f->cli->server.target.timeout_ms > COMPLETE_MS)
+        f->cli->server.target.timeout_ms = COMPLETE_MS;
+    if (ask_connect(&f->cli->server, err) < 0)
         return -1;
     if (!is_job && find_names(f, err) < 0)
         return -1;

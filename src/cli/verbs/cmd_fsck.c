@@ -164,7 +164,8 @@ static int call(struct fsck *f, const char *phase, char cursor[24], const struct
 
     for (size_t i = 0; names != NULL && i < names->n; i++, at += strlen(at) + 1)
         argv[argc++] = at;
-    r = client_fcall(f->cli->client, f->cli->target.ns, f->function, argc, argv, NULL, err);
+    r = client_fcall(f->cli->server.client, f->cli->server.target.ns, f->function, argc, argv, NULL,
+                     err);
     if (r == NULL)
         return -1;
     next = reply_at(r, 0);
@@ -209,7 +210,7 @@ static int take_key(struct fsck *f, const char *key, size_t n, struct err *err)
     size_t root = strlen(f->root), len;
     const char *rest = key + root, *queue;
 
-    if (!keys_is_ours(f->cli->target.ns, key, n)) {
+    if (!keys_is_ours(f->cli->server.target.ns, key, n)) {
         tell_stray(f, key, n);
         return 0;
     }
@@ -275,7 +276,7 @@ static int scan(struct fsck *f, const char *match,
     const char *argv[] = {"SCAN", cursor, "MATCH", match, "COUNT", SCAN_COUNT};
 
     do {
-        struct reply *r = client_call(f->cli->client, 6, argv, NULL, err);
+        struct reply *r = client_call(f->cli->server.client, 6, argv, NULL, err);
         const struct reply *keys = reply_at(r, 1);
         int result = r != NULL ? 0 : -1;
 
@@ -384,9 +385,9 @@ static int run(struct cli *cli, struct err *err)
         .cli = cli, .function = repairs ? "later_v1_repair" : "later_v1_audit", .phase = "keys"};
     long queues;
 
-    if (cli_connect(cli, err) < 0)
+    if (ask_connect(&cli->server, err) < 0)
         return -1;
-    (void)snprintf(f.root, sizeof(f.root), "later:{%s}:", cli->target.ns);
+    (void)snprintf(f.root, sizeof(f.root), "later:{%s}:", cli->server.target.ns);
     queues = query(&f, err);
     if (queues >= 0)
         sum_up(&f, queues);

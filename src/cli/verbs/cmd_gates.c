@@ -14,7 +14,7 @@
 #include "cli/show/table.h"
 
 #define SCAN_COUNT "1000"
-#define PER_CALL 40 /* gates per call, as doc/gates.md says: see CLI_CALL_MAX */
+#define PER_CALL 40 /* gates per call, as doc/gates.md says: see ASK_CALL_MAX */
 #define SHOWN 3     /* holders, and waiters, in a row of the table */
 
 /* The elements of a row of later_v1_gates, and the values per holder and waiter in its lists. */
@@ -67,13 +67,13 @@ static void take_key(struct gates *g, const char *rest)
 /* Find all gates, a page at a time, so that Redis serves others in between. */
 static int find(struct gates *g, struct err *err)
 {
-    CLEANUP_FREE char *match = mem_printf("later:{%s}:[lsw]*", g->cli->target.ns);
+    CLEANUP_FREE char *match = mem_printf("later:{%s}:[lsw]*", g->cli->server.target.ns);
     size_t root = strlen(match) - strlen("[lsw]*");
     char cursor[24] = "0";
     const char *argv[] = {"SCAN", cursor, "MATCH", match, "COUNT", SCAN_COUNT};
 
     do {
-        struct reply *r = client_call(g->cli->client, 6, argv, NULL, err);
+        struct reply *r = client_call(g->cli->server.client, 6, argv, NULL, err);
 
         if (r == NULL)
             return -1;
@@ -287,12 +287,12 @@ static bool is_unknown(const struct gates *g, const struct reply *row)
 
 static int query(struct gates *g, size_t from, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
     for (size_t i = from; i < g->n && i < from + PER_CALL; i++)
-        cli_call_puts(&call, g->ids[i]);
-    r = cli_fcall(g->cli, "later_v1_gates", &call, err);
+        ask_call_puts(&call, g->ids[i]);
+    r = ask_fcall(&g->cli->server, "later_v1_gates", &call, err);
     if (r == NULL)
         return -1;
     for (size_t i = 0; i < reply_count(r); i++) {
@@ -314,14 +314,14 @@ static int query(struct gates *g, size_t from, struct err *err)
 
 static int query_all(struct gates *g, struct err *err)
 {
-    struct cli_call none = {.n = 0};
+    struct ask_call none = {.n = 0};
 
     if (g->cli->argc > 0)
         take_names(g);
     else if (find(g, err) < 0)
         return -1;
     sort(g);
-    g->workers = cli_fcall(g->cli, "later_v1_workers", &none, err);
+    g->workers = ask_fcall(&g->cli->server, "later_v1_workers", &none, err);
     if (g->workers == NULL)
         return -1;
     g->now_ms = reply_int(reply_at(g->workers, 0));
@@ -349,7 +349,7 @@ static int run(struct cli *cli, struct err *err)
     struct gates g = {.cli = cli};
     int status;
 
-    if (cli_connect(cli, err) < 0)
+    if (ask_connect(&cli->server, err) < 0)
         return -1;
     table_init(&g.table, columns, sizeof(columns) / sizeof(columns[0]));
     status = query_all(&g, err);

@@ -226,7 +226,7 @@ static void judge_no_worker(struct health *h, const struct cli *cli)
     pid_t elsewhere = 0;
     size_t n = 0;
 
-    if (probe_host(cli->target.ns, PROBE_MS, &found, &n, &ignored) == 0) {
+    if (probe_host(cli->server.target.ns, PROBE_MS, &found, &n, &ignored) == 0) {
         for (size_t i = 0; i < n; i++)
             elsewhere = found[i].is_linked && found[i].is_registered ? found[i].pid : elsewhere;
     }
@@ -283,9 +283,9 @@ static void judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
  * older library cannot tell. */
 static void judge_suspects(struct health *h, struct cli *cli)
 {
-    struct cli_call nothing = {.n = 0};
+    struct ask_call nothing = {.n = 0};
     struct err ignored = ERR_INIT;
-    struct reply *r = cli_fcall(cli, "later_v1_suspects", &nothing, &ignored);
+    struct reply *r = ask_fcall(&cli->server, "later_v1_suspects", &nothing, &ignored);
     char span[48];
 
     for (size_t i = 1; i < reply_count(r); i++) {
@@ -344,13 +344,13 @@ static void show(const struct cli *cli, struct health *h, const char *status)
 static int judge_namespace(struct cli *cli, const struct health_limits *limits, struct err *err)
 {
     struct health h = {json_array(), json_array(), 0};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct err ignored = ERR_INIT;
     bool is_degraded;
     struct reply *r;
 
-    cli_call_puts(&call, HEALTH_LATE_MS);
-    r = cli_fcall(cli, "later_v1_health", &call, err);
+    ask_call_puts(&call, HEALTH_LATE_MS);
+    r = ask_fcall(&cli->server, "later_v1_health", &call, err);
     if (r == NULL || health_limits_judge(limits, &h, cli, err) < 0) {
         reply_free(r);
         health_add(h.causes, "cause", "redis", "%s", err->text);
@@ -435,14 +435,14 @@ static bool is_any_ready(const struct probe_daemon *found, size_t n)
 /* Redis' view of the workers, for --ready. NULL: it cannot be asked, which is a cause. */
 static struct reply *ask_server(struct cli *cli, struct health *h)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct err err = ERR_INIT;
     struct reply *r;
 
-    if (cli->target.timeout_ms > READY_MS)
-        cli->target.timeout_ms = READY_MS;
-    cli_call_puts(&call, HEALTH_LATE_MS);
-    r = cli_fcall(cli, "later_v1_health", &call, &err);
+    if (cli->server.target.timeout_ms > READY_MS)
+        cli->server.target.timeout_ms = READY_MS;
+    ask_call_puts(&call, HEALTH_LATE_MS);
+    r = ask_fcall(&cli->server, "later_v1_health", &call, &err);
     if (r == NULL)
         health_add(h->causes, "cause", "redis", "%s", err.text);
     return r;
@@ -459,7 +459,7 @@ static void show_daemons(const struct cli *cli, struct health *h, const char *wo
     if (is_well)
         out_printf("%s%s%s: %zu %s of namespace %s on this host\n", out_style(OUT_GOOD), word,
                    out_style(OUT_PLAIN), h->live, h->live == 1 ? "daemon" : "daemons",
-                   cli->target.ns);
+                   cli->server.target.ns);
     show_list(h->causes, "cause", "degraded:", OUT_BAD);
     json_decref(h->causes);
     json_decref(h->warnings);
@@ -473,15 +473,17 @@ static int run_probe(struct cli *cli, bool must_be_ready, struct err *err)
     struct reply *server = NULL;
     size_t n = 0;
     bool is_well;
-    int rc = cli_target(cli, err) < 0 ? -1 : probe_host(cli->target.ns, PROBE_MS, &found, &n, err);
+    int rc = ask_target(&cli->server, err) < 0
+                 ? -1
+                 : probe_host(cli->server.target.ns, PROBE_MS, &found, &n, err);
 
     if (rc == 0 && n == 0)
         health_add(
             h.causes, "cause", "no-daemon",
             "no laterd of namespace %s that belongs to uid %u%s listens on this host (sockets "
             "@laterd/%s/... in /proc/net/unix)",
-            cli->target.ns, (unsigned)geteuid(), geteuid() == 0 ? " or anybody" : " or root",
-            cli->target.ns);
+            cli->server.target.ns, (unsigned)geteuid(), geteuid() == 0 ? " or anybody" : " or root",
+            cli->server.target.ns);
     if (rc == 0 && must_be_ready && is_any_ready(found, n))
         server = ask_server(cli, &h);
     for (size_t i = 0; i < n; i++)

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/bulk/retry_all.h"
+#include "cli/complain.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -41,18 +42,53 @@ static void show(const struct cli *cli, const char *id, const struct reply *r)
 static int act(struct cli *cli, const char *function, const char *id, const char *more,
                struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, id);
+    ask_call_puts(&call, id);
     if (more != NULL)
-        cli_call_puts(&call, more);
-    r = cli_fcall(cli, function, &call, err);
+        ask_call_puts(&call, more);
+    r = ask_fcall(&cli->server, function, &call, err);
     if (r == NULL)
         return -1;
     show(cli, id, r);
     reply_free(r);
     return 0;
+}
+
+/* A script that reads JSON Lines gets each failure as an object, too. */
+static void print_failure(const char *operand, const struct err *err)
+{
+    json_t *line = json_object();
+
+    json_put_text(line, "id", operand, strlen(operand));
+    json_put_text(line, "status", "failed", 6);
+    json_put_text(line, "error", err->text, strlen(err->text));
+    json_print(line);
+}
+
+/*
+ * Call one() for every operand. A failure is printed and the next operand follows, unless the
+ * server cannot be reached or denied the call. Returns the exit status of the first failure, or 0.
+ */
+static int each(struct cli *cli, int (*one)(struct cli *cli, const char *operand, struct err *err))
+{
+    int status = 0;
+
+    for (int i = 0; i < cli->argc; i++) {
+        struct err err = ERR_INIT;
+
+        if (one(cli, cli->argv[i], &err) == 0)
+            continue;
+        complain(cli, &err);
+        if (cli->json)
+            print_failure(cli->argv[i], &err);
+        if (status == 0)
+            status = complain_status(&err);
+        if (err.code == ERR_UNAVAILABLE || err.code == ERR_DENIED)
+            break;
+    }
+    return status;
 }
 
 static int cancel_one(struct cli *cli, const char *id, struct err *err)
@@ -61,7 +97,7 @@ static int cancel_one(struct cli *cli, const char *id, struct err *err)
 
     if (act(cli, "later_cancel", id, more, err) == 0)
         return 0;
-    if (more != NULL && cli_is_refusal(err, "ELATER_STATE") &&
+    if (more != NULL && ask_is_refusal(err, "ELATER_STATE") &&
         strstr(err->text, "is running") != NULL)
         (void)err_set(err, ERR_REFUSED,
                       "ELATER_STATE job %.40s is running: --running cancels it all the same", id);
@@ -71,7 +107,7 @@ static int cancel_one(struct cli *cli, const char *id, struct err *err)
 static int run_cancel(struct cli *cli, struct err *err)
 {
     (void)err;
-    return cli_each(cli, cancel_one);
+    return each(cli, cancel_one);
 }
 
 static const struct cli_option cancel_options[] = {
@@ -103,7 +139,7 @@ static int run_now_one(struct cli *cli, const char *id, struct err *err)
 static int run_run_now(struct cli *cli, struct err *err)
 {
     (void)err;
-    return cli_each(cli, run_now_one);
+    return each(cli, run_now_one);
 }
 
 const struct cli_verb cmd_run_now = {
@@ -165,7 +201,7 @@ static int retry_ids(struct cli *cli, struct err *err)
     CLEANUP_BUF struct buf safe = BUF_INIT;
 
     if (cli->argc > 1 || looks_like_job(cli->argv[0]))
-        return cli_each(cli, retry_one);
+        return each(cli, retry_one);
     text_escape(&safe, cli->argv[0], strlen(cli->argv[0]));
     text_cut(&safe, 64);
     return err_set(err, ERR_INPUT,

@@ -96,8 +96,8 @@ static int list(struct cli *cli, struct err *err)
         {"NAME", false, true},    {"KIND", false, false}, {"LIMIT", true, false},
         {"PER", true, false},     {"BURST", true, false}, {"ALGORITHM", false, false},
         {"ON LOST", false, false}};
-    struct cli_call call = {.n = 0};
-    struct reply *r = cli_fcall(cli, "later_limits", &call, err);
+    struct ask_call call = {.n = 0};
+    struct reply *r = ask_fcall(&cli->server, "later_limits", &call, err);
     CLEANUP_FREE struct limit *limits = NULL;
     size_t n = reply_count(r) / 2;
     struct table table;
@@ -153,21 +153,21 @@ static int set(struct cli *cli, struct err *err)
     /* The name in this verb, the name in the library. */
     static const char *const names[][2] = {
         {"burst", "burst"}, {"algorithm", "algorithm"}, {"on-lost", "on_lost"}};
-    struct cli_call call = {.n = 0}, none = {.n = 0};
+    struct ask_call call = {.n = 0}, none = {.n = 0};
     struct reply *r, *before;
 
     for (int i = 1; i < 4; i++)
-        cli_call_puts(&call, cli->argv[i]);
+        ask_call_puts(&call, cli->argv[i]);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (cli_value(cli, names[i][0]) == NULL)
             continue;
-        cli_call_puts(&call, names[i][1]);
-        cli_call_puts(&call, cli_value(cli, names[i][0]));
+        ask_call_puts(&call, names[i][1]);
+        ask_call_puts(&call, cli_value(cli, names[i][0]));
     }
-    if (cli_connect(cli, err) < 0)
+    if (ask_connect(&cli->server, err) < 0)
         return -1;
-    before = cli_ask_aside(cli, "later_limits", &none);
-    r = cli_fcall(cli, "later_limit_set", &call, err);
+    before = ask_aside(&cli->server, "later_limits", &none);
+    r = ask_fcall(&cli->server, "later_limit_set", &call, err);
     if (r != NULL) {
         status_show(cli, "name", cli->argv[1], reply_str(r));
         (void)out_flush();
@@ -180,12 +180,12 @@ static int set(struct cli *cli, struct err *err)
 
 static int delete (struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
     bool was_there;
 
-    cli_call_puts(&call, cli->argv[1]);
-    r = cli_fcall(cli, "later_limit_del", &call, err);
+    ask_call_puts(&call, cli->argv[1]);
+    r = ask_fcall(&cli->server, "later_limit_del", &call, err);
     if (r == NULL)
         return -1;
     was_there = reply_int(r) != 0;
@@ -257,13 +257,13 @@ static int run_throttle(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"limit", "left", "retry_after_ms", "reset_after_ms"};
     static const char *const options[] = {"quota", NULL};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
     bool is_limited;
 
-    cli_call_puts(&call, cli->argv[0]);
+    ask_call_puts(&call, cli->argv[0]);
     cli_call_options(&call, cli, options);
-    r = cli_fcall(cli, "later_throttle", &call, err);
+    r = ask_fcall(&cli->server, "later_throttle", &call, err);
     if (r == NULL)
         return -1;
     if (reply_count(r) != 5) {

@@ -79,7 +79,8 @@ static int run_at(struct cli *cli, const struct lock_order *order, struct err *e
 
     if (lock_token_query(cli, order->gate, &token, err) < 0)
         return -1;
-    cli_disconnect(cli); /* the command must not inherit it, a long wait need not keep it */
+    ask_disconnect(
+        &cli->server); /* the command must not inherit it, a long wait need not keep it */
     if (token == LOCK_TOKEN_HELD) /* an ancestor of ours is just doing it */
         return is_once ? order->busy_status : lock_inside(cli, order, err);
     if (token == LOCK_TOKEN_NONE || is_once)
@@ -98,7 +99,7 @@ static int run(struct cli *cli, const char *kind, struct err *err)
     order.gate = gate;
     order.keeper.is_sem = strcmp(kind, "sem") == 0;
     if (read_options(cli, &order, err) < 0 || check_name(cli->argv[0], err) < 0 ||
-        cli_target(cli, err) < 0)
+        ask_target(&cli->server, err) < 0)
         return -1;
     return run_at(cli, &order, err);
 }
@@ -133,7 +134,8 @@ static int run_once(struct cli *cli, struct err *err)
     order.gate = gate;
     order.done = done;
     if (read_options(cli, &order, err) < 0 || read_once(cli, &order, err) < 0 ||
-        check_name(cli->argv[0], err) < 0 || check_name(done, err) < 0 || cli_target(cli, err) < 0)
+        check_name(cli->argv[0], err) < 0 || check_name(done, err) < 0 ||
+        ask_target(&cli->server, err) < 0)
         return -1;
     return run_at(cli, &order, err);
 }

@@ -332,14 +332,15 @@ static int64_t in_state(const struct reply *stats, int state)
  */
 static void tell_elsewhere(const struct ls *ls)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     CLEANUP_BUF struct buf text = BUF_INIT;
     struct reply *r;
 
     if (ls->cli->json || ls->queue[0] == '*' || ls->filter.key != NULL || ls->filter.reason != NULL)
         return;
-    cli_call_puts(&call, ls->queue);
-    r = cli_ask_aside(ls->cli, "later_stats", &call);
+    ask_call_puts(&call, ls->queue);
+    (void)out_flush();
+    r = ask_aside(&ls->cli->server, "later_stats", &call);
     for (int s = 0; s < JOB_STATE_MAX; s++) {
         const char *name = job_state_name((enum job_state)s);
 
@@ -406,7 +407,7 @@ static int run(struct cli *cli, struct err *err)
     if (!is_everywhere && queue_name_check(cli, ls.queue, err) < 0)
         return -1;
     if (!cli->json)
-        ls.now_ms = cli_now_ms(cli);
+        ls.now_ms = ask_now_ms(&cli->server);
     for (int i = 0; i < JOB_STATE_MAX; i++)
         n += is_wanted[i];
     for (int i = 0; i < JOB_STATE_MAX && result == 0; i++) {

@@ -59,16 +59,16 @@ static struct reply *publish(struct cli *cli, bool is_own_token, struct err *err
                                         "attempts", "timeout", "expire",   "keep",
                                         "token",    "trace",   NULL};
     CLEANUP_BUF struct buf payload = BUF_INIT;
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     char token[ADD_TOKEN];
 
-    if (cli_target(cli, err) < 0 || payload_take(cli, 1, &payload, err) < 0)
+    if (ask_target(&cli->server, err) < 0 || payload_take(cli, 1, &payload, err) < 0)
         return NULL;
-    cli_call_puts(&call, cli->argv[0]);
+    ask_call_puts(&call, cli->argv[0]);
     cli_call_options(&call, cli, names);
     if (is_own_token && add_token(&call, token, err) < 0)
         return NULL;
-    cli_call_add(&call, buf_str(&payload), payload.len);
+    ask_call_add(&call, buf_str(&payload), payload.len);
     return add_call(cli, "later_publish", &call, err);
 }
 

@@ -16,20 +16,20 @@
 static int run_pause(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"by", "reason", "for", NULL};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     char who[192];
     struct reply *r;
 
     if (cli_value(cli, "new") == NULL && queue_name_check(cli, cli->argv[0], err) < 0)
         return -1;
-    cli_call_puts(&call, cli->argv[0]);
+    ask_call_puts(&call, cli->argv[0]);
     cli_call_options(&call, cli, names);
     if (cli_value(cli, "by") == NULL) {
         whoami(who, sizeof(who));
-        cli_call_puts(&call, "by");
-        cli_call_puts(&call, who);
+        ask_call_puts(&call, "by");
+        ask_call_puts(&call, who);
     }
-    r = cli_fcall(cli, "later_pause", &call, err);
+    r = ask_fcall(&cli->server, "later_pause", &call, err);
     if (r == NULL)
         return -1;
     status_show(cli, "queue", cli->argv[0], reply_str(r));
@@ -61,12 +61,12 @@ const struct cli_verb cmd_pause = {
 static int run_resume(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"at", NULL};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, cli->argv[0]);
+    ask_call_puts(&call, cli->argv[0]);
     cli_call_options(&call, cli, names);
-    r = cli_fcall(cli, "later_resume", &call, err);
+    r = ask_fcall(&cli->server, "later_resume", &call, err);
     if (r == NULL)
         return -1;
     if (reply_is(r, "not paused") && queue_name_check(cli, cli->argv[0], err) < 0) {
@@ -134,7 +134,7 @@ static int run_quiet(struct cli *cli, struct err *err)
     bool is_all = cli_value(cli, "all") != NULL, is_off = cli_value(cli, "off") != NULL;
     bool waits = cli_value(cli, "wait") != NULL;
     const char *who = is_all ? "*" : cli->argv[0];
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     int64_t told, held = 0;
     struct mono deadline;
     struct reply *r;
@@ -147,9 +147,9 @@ static int run_quiet(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE, "--wait waits for jobs to end: it does not go with --off");
     if (read_timeout(cli, &deadline, err) < 0)
         return -1;
-    cli_call_puts(&call, who);
-    cli_call_puts(&call, is_off ? "off" : "on");
-    r = cli_fcall(cli, "later_v1_quiet", &call, err);
+    ask_call_puts(&call, who);
+    ask_call_puts(&call, is_off ? "off" : "on");
+    r = ask_fcall(&cli->server, "later_v1_quiet", &call, err);
     if (r == NULL)
         return -1;
     told = reply_int(r);

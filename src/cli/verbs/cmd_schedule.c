@@ -33,10 +33,10 @@
 /* Call the function with the name of the schedule. The caller frees the reply; NULL with err. */
 static struct reply *call_named(struct cli *cli, const char *function, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
 
-    cli_call_puts(&call, cli->argv[1]);
-    return cli_fcall(cli, function, &call, err);
+    ask_call_puts(&call, cli->argv[1]);
+    return ask_fcall(&cli->server, function, &call, err);
 }
 
 /* Show [NAME, status], and free it. 0, or -1 if it is NULL. */
@@ -57,19 +57,19 @@ static int64_t local_now_ms(void)
 
 /* ---- add */
 
-static void add_renamed(struct cli_call *call, const struct cli *cli, const char *option,
+static void add_renamed(struct ask_call *call, const struct cli *cli, const char *option,
                         const char *name)
 {
     if (cli_value(cli, option) == NULL)
         return;
-    cli_call_puts(call, name);
-    cli_call_puts(call, cli_value(cli, option));
+    ask_call_puts(call, name);
+    ask_call_puts(call, cli_value(cli, option));
 }
 
 /* Without --queue the name is the queue, and may have letters that a queue has not: say so. */
 static void name_is_no_queue(const struct cli *cli, struct err *err)
 {
-    if (!cli_is_refusal(err, "ELATER_QUEUE") || cli_value(cli, "queue") != NULL ||
+    if (!ask_is_refusal(err, "ELATER_QUEUE") || cli_value(cli, "queue") != NULL ||
         text_is_queue_name(cli->argv[1], strlen(cli->argv[1])))
         return;
     err_fill(err, ERR_REFUSED,
@@ -84,22 +84,22 @@ static int run_add(struct cli *cli, struct err *err)
         "attempts", "timeout", "expire",  "keep",  "lock", "sem",   "rate",     NULL};
     CLEANUP_FREE char *thens = NULL;
     const char *tz = cli_value(cli, "tz"), *queue = cli_value(cli, "queue");
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
     if (schedules_check(cli->argv[2], cli->argv[3], tz != NULL ? tz : "UTC", err) < 0)
         return -1;
-    cli_call_puts(&call, cli->argv[1]);
-    cli_call_puts(&call, cli->argv[2]);
-    cli_call_puts(&call, cli->argv[3]);
+    ask_call_puts(&call, cli->argv[1]);
+    ask_call_puts(&call, cli->argv[2]);
+    ask_call_puts(&call, cli->argv[3]);
     cli_call_options(&call, cli, names);
     add_renamed(&call, cli, "catch-up", "catch_up");
     add_renamed(&call, cli, "catch-up-window", "catch_up_window");
     add_renamed(&call, cli, "on-dead", "on_dead");
     if (thens_add(&call, cli, &thens, err) < 0)
         return -1;
-    cli_call_puts(&call, cli->argc > 4 ? cli->argv[4] : "");
-    r = cli_fcall(cli, "later_schedule_set", &call, err);
+    ask_call_puts(&call, cli->argc > 4 ? cli->argv[4] : "");
+    r = ask_fcall(&cli->server, "later_schedule_set", &call, err);
     if (r == NULL)
         name_is_no_queue(cli, err);
     if (show_status(cli, r) < 0)
@@ -256,17 +256,17 @@ static int run_rm(struct cli *cli, struct err *err)
 static int run_pause(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"by", "reason", "for", NULL};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     char who[192];
 
-    cli_call_puts(&call, cli->argv[1]);
+    ask_call_puts(&call, cli->argv[1]);
     cli_call_options(&call, cli, names);
     if (cli_value(cli, "by") == NULL) {
         whoami(who, sizeof(who));
-        cli_call_puts(&call, "by");
-        cli_call_puts(&call, who);
+        ask_call_puts(&call, "by");
+        ask_call_puts(&call, who);
     }
-    return show_status(cli, cli_fcall(cli, "later_schedule_pause", &call, err));
+    return show_status(cli, ask_fcall(&cli->server, "later_schedule_pause", &call, err));
 }
 
 static int run_resume(struct cli *cli, struct err *err)
@@ -277,16 +277,16 @@ static int run_resume(struct cli *cli, struct err *err)
 static int run_now(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"at", NULL};
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     const char *id;
     struct reply *r;
     bool is_added;
 
-    cli_call_puts(&call, cli->argv[1]);
+    ask_call_puts(&call, cli->argv[1]);
     cli_call_options(&call, cli, names);
     if (cli_value(cli, "force") != NULL)
-        cli_call_puts(&call, "force");
-    r = cli_fcall(cli, "later_schedule_run", &call, err);
+        ask_call_puts(&call, "force");
+    r = ask_fcall(&cli->server, "later_schedule_run", &call, err);
     if (r == NULL)
         return -1;
     is_added = reply_is(reply_at(r, 1), "added");
@@ -326,9 +326,9 @@ static int read_range(struct cli *cli, struct backfill *ret, struct err *err)
     const char *from = cli_value(cli, "from"), *to = cli_value(cli, "to");
     int64_t now_ms;
 
-    if (cli_connect(cli, err) < 0)
+    if (ask_connect(&cli->server, err) < 0)
         return -1;
-    now_ms = cli_now_ms(cli);
+    now_ms = ask_now_ms(&cli->server);
     if (now_ms == 0)
         now_ms = local_now_ms();
     if (from == NULL || when_read_machine(from, now_ms, &ret->from_ms) < 0 || to == NULL ||
@@ -381,19 +381,19 @@ static int64_t *list_occurrences(const struct catch_up_rule *rule, const struct 
 /* Add the job of an occurrence, due delay_ms from now. 0 or -1. */
 static int add_past(struct cli *cli, int64_t at_ms, int64_t delay_ms, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     char occurrence[24], due[24];
     struct reply *r;
 
     (void)snprintf(occurrence, sizeof(occurrence), "%" PRId64, at_ms);
     (void)snprintf(due, sizeof(due), "+%" PRId64 "ms", delay_ms);
-    cli_call_puts(&call, cli->argv[1]);
-    cli_call_puts(&call, "for");
-    cli_call_puts(&call, occurrence);
-    cli_call_puts(&call, "at");
-    cli_call_puts(&call, due);
-    cli_call_puts(&call, "force");
-    r = cli_fcall(cli, "later_schedule_run", &call, err);
+    ask_call_puts(&call, cli->argv[1]);
+    ask_call_puts(&call, "for");
+    ask_call_puts(&call, occurrence);
+    ask_call_puts(&call, "at");
+    ask_call_puts(&call, due);
+    ask_call_puts(&call, "force");
+    r = ask_fcall(&cli->server, "later_schedule_run", &call, err);
     reply_free(r);
     return r != NULL ? 0 : -1;
 }
@@ -457,7 +457,7 @@ static int run_calendar(struct cli *cli, struct err *err)
     const char *text = cli_value(cli, "year");
     int64_t now_s = local_now_ms() / 1000, year;
     time_t at = (time_t)now_s;
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
     char number[24];
     struct tm tm;
@@ -467,9 +467,9 @@ static int run_calendar(struct cli *cli, struct err *err)
     if (text != NULL && text_parse_int(text, 1970, 9998, &year) < 0)
         return err_set(err, ERR_USAGE, "--year %.20s: write it as 2026", text);
     (void)snprintf(number, sizeof(number), "%" PRId64, year);
-    cli_call_puts(&call, cli->argv[1]);
-    cli_call_puts(&call, number);
-    r = cli_fcall(cli, "later_schedule_calendar", &call, err);
+    ask_call_puts(&call, cli->argv[1]);
+    ask_call_puts(&call, number);
+    r = ask_fcall(&cli->server, "later_schedule_calendar", &call, err);
     if (r == NULL)
         return -1;
     if (reply_len(r) == 0 && need_schedule(cli, err) < 0) {

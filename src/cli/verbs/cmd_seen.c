@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/bulk/seen_lines.h"
+#include "cli/complain.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/status.h"
@@ -20,15 +21,15 @@ static const char *const option_names[] = {"for", "error", "capacity", NULL};
 
 static int ask(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     const char *status;
     struct reply *r;
     bool is_seen;
 
-    cli_call_puts(&call, cli->argv[0]);
-    cli_call_puts(&call, cli->argv[1]);
+    ask_call_puts(&call, cli->argv[0]);
+    ask_call_puts(&call, cli->argv[1]);
     cli_call_options(&call, cli, option_names);
-    r = cli_fcall(cli, "later_seen", &call, err);
+    r = ask_fcall(&cli->server, "later_seen", &call, err);
     if (r == NULL)
         return -1;
     is_seen = reply_int(reply_at(r, 0)) != 0;
@@ -43,7 +44,7 @@ static int ask(struct cli *cli, struct err *err)
 
 static int ask_lines(struct cli *cli, struct err *err)
 {
-    struct cli_call options = {.n = 0};
+    struct ask_call options = {.n = 0};
 
     cli_call_options(&options, cli, option_names);
     return seen_lines(cli, cli->argv[0], &options, "-", err);
@@ -52,9 +53,9 @@ static int ask_lines(struct cli *cli, struct err *err)
 /* Status 1 says that a key was seen, so a refusal must have another one. */
 static int tell_refusal(const struct cli *cli, const struct err *err)
 {
-    if (cli_status(err) != STATUS_SEEN)
+    if (complain_status(err) != STATUS_SEEN)
         return -1;
-    cli_complain(cli, err);
+    complain(cli, err);
     return STATUS_REFUSED;
 }
 
@@ -105,14 +106,14 @@ static int list(struct cli *cli, struct err *err)
         {"NAME", false, true},      {"KEYS", true, false},      {"MEMORY", true, false},
         {"FOR", true, false},       {"ERROR", true, false},     {"CAPACITY", true, false},
         {"FORGOTTEN", false, true}, {"FULL", true, TABLE_SPARE}};
-    struct cli_call call = {.n = 0};
-    struct reply *r = cli_fcall(cli, "later_seen_list", &call, err);
+    struct ask_call call = {.n = 0};
+    struct reply *r = ask_fcall(&cli->server, "later_seen_list", &call, err);
     struct table table;
     int64_t now_ms;
 
     if (r == NULL)
         return -1;
-    now_ms = cli->json ? 0 : cli_now_ms(cli);
+    now_ms = cli->json ? 0 : ask_now_ms(&cli->server);
     table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t i = 0; i < reply_count(r); i++) {
         if (cli->json)
@@ -129,12 +130,12 @@ static int list(struct cli *cli, struct err *err)
 
 static int forget(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
     bool was_there;
 
-    cli_call_puts(&call, cli->argv[1]);
-    r = cli_fcall(cli, "later_seen_del", &call, err);
+    ask_call_puts(&call, cli->argv[1]);
+    r = ask_fcall(&cli->server, "later_seen_del", &call, err);
     if (r == NULL)
         return -1;
     was_there = reply_int(r) != 0;

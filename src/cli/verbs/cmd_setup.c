@@ -43,7 +43,7 @@ static void tell_renamed(struct cli *cli)
     struct preflight found = {.n = 0};
     struct err ignored = ERR_INIT;
 
-    (void)preflight_rights(&found, cli->client, cli->target.ns, &ignored);
+    (void)preflight_rights(&found, cli->server.client, cli->server.target.ns, &ignored);
     for (size_t i = 0; i < found.n; i++) {
         if (strcmp(found.at[i].check, "commands") == 0)
             (void)fprintf(stderr, "later: %s\n", found.at[i].text);
@@ -63,7 +63,8 @@ static int run(struct cli *cli, struct err *err)
     }
     if (is_forced && is_downgrade)
         return err_set(err, ERR_USAGE, "give either --force or --downgrade");
-    if (cli_connect(cli, err) < 0 || lib_ensure(cli->client, cli->target.ns, mode, &state, err) < 0)
+    if (ask_connect(&cli->server, err) < 0 ||
+        lib_ensure(cli->server.client, cli->server.target.ns, mode, &state, err) < 0)
         return -1;
     if (cli->json)
         show_json(&state);

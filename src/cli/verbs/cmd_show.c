@@ -97,7 +97,7 @@ static void put_payload(const char *id, const struct reply *payload)
 static void show(struct cli *cli, const struct reply *r)
 {
     const struct reply *last = reply_named(r, "outcome");
-    int64_t now_ms = cli_now_ms(cli);
+    int64_t now_ms = ask_now_ms(&cli->server);
     struct outcome outcome;
 
     fields_show(fields, NFIELDS, r, now_ms);
@@ -131,11 +131,11 @@ static void show_json(const struct reply *r)
 
 static int run(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, cli->argv[0]);
-    r = cli_fcall(cli, "later_show", &call, err);
+    ask_call_puts(&call, cli->argv[0]);
+    r = ask_fcall(&cli->server, "later_show", &call, err);
     if (r == NULL)
         return -1;
     if (cli_value(cli, "payload") != NULL)

@@ -190,7 +190,7 @@ static void stats_show(const struct reply *r)
 
 static int run_stats(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
     if (cli_value(cli, "prometheus") != NULL)
@@ -200,8 +200,8 @@ static int run_stats(struct cli *cli, struct err *err)
     if (cli->argc > 0 && queue_name_check(cli, cli->argv[0], err) < 0)
         return -1;
     if (cli->argc > 0)
-        cli_call_puts(&call, cli->argv[0]);
-    r = cli_fcall(cli, "later_stats", &call, err);
+        ask_call_puts(&call, cli->argv[0]);
+    r = ask_fcall(&cli->server, "later_stats", &call, err);
     if (r == NULL)
         return -1;
     if (cli->json)
@@ -322,8 +322,8 @@ static void workers_show(const struct reply *r)
 
 static int run_workers(struct cli *cli, struct err *err)
 {
-    struct cli_call call = {.n = 0};
-    struct reply *r = cli_fcall(cli, "later_v1_workers", &call, err);
+    struct ask_call call = {.n = 0};
+    struct reply *r = ask_fcall(&cli->server, "later_v1_workers", &call, err);
 
     if (r == NULL)
         return -1;

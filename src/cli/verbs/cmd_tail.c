@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
+#include "cli/complain.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/tail_event.h"
@@ -167,11 +168,11 @@ static void show_message(struct events *t, const char *p, size_t n)
 /* *was_on: Redis had not forgotten that somebody follows. */
 static int renew(struct events *t, bool *was_on, struct err *err)
 {
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
-    cli_call_puts(&call, FOLLOW_MS);
-    r = cli_fcall(t->cli, "later_v1_tail", &call, err);
+    ask_call_puts(&call, FOLLOW_MS);
+    r = ask_fcall(&t->cli->server, "later_v1_tail", &call, err);
     if (r == NULL)
         return -1;
     *was_on = reply_int(reply_at(r, 1)) != 0;
@@ -185,7 +186,7 @@ static void hang_up(struct events *t)
 {
     client_close(t->ears);
     t->ears = NULL;
-    cli_disconnect(t->cli);
+    ask_disconnect(&t->cli->server);
 }
 
 /* Subscribe first, so that we hear all that happens after the call. */
@@ -193,7 +194,7 @@ static int call_up(struct events *t, struct err *err)
 {
     bool was_on;
 
-    t->ears = cli_subscribe(t->cli, "events", err);
+    t->ears = ask_subscribe(&t->cli->server, "events", err);
     return t->ears != NULL ? renew(t, &was_on, err) : -1;
 }
 
@@ -219,7 +220,7 @@ static int follow(struct events *t, struct err *err)
             return -1;
         if (!was_on) {
             show_missed(t, "Redis had forgotten that somebody follows (a restart, a new library)");
-            t->heard_ms = cli_now_ms(t->cli);
+            t->heard_ms = ask_now_ms(&t->cli->server);
         }
         renew_at = mono_add_ms(mono_now(), RENEW_MS);
     }
@@ -231,7 +232,7 @@ static int come_back(struct events *t, struct err *err)
 {
     int64_t wait_ms = BACK_FIRST_MS;
 
-    cli_complain(t->cli, err);
+    complain(t->cli, err);
     for (;; wait_ms = wait_ms * 2 < BACK_MAX_MS ? wait_ms * 2 : BACK_MAX_MS) {
         hang_up(t);
         (void)poll(NULL, 0, (int)wait_ms);

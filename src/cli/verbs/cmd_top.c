@@ -56,15 +56,15 @@ static int run_top(struct cli *cli, struct err *err)
     const char *of = cli->argc > 0 ? cli->argv[0] : "queues";
     const char *by = cli_value(cli, "by") != NULL ? cli_value(cli, "by") : "failed";
     bool is_time = strcmp(by, "failed") != 0, of_keys = strcmp(of, "keys") == 0;
-    struct cli_call call = {.n = 0};
+    struct ask_call call = {.n = 0};
     struct reply *r;
 
     if (!of_keys && strcmp(of, "queues") != 0)
         return err_set(err, ERR_USAGE, "give queues or keys, not '%s'", of);
-    cli_call_puts(&call, by);
-    cli_call_puts(&call, of);
+    ask_call_puts(&call, by);
+    ask_call_puts(&call, of);
     cli_call_options(&call, cli, (const char *const[]){"days", "count", NULL});
-    r = cli_fcall(cli, "later_top", &call, err);
+    r = ask_fcall(&cli->server, "later_top", &call, err);
     if (r == NULL)
         return -1;
     for (size_t i = 1; cli->json && i < reply_count(r); i++)

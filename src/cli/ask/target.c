@@ -1,4 +1,4 @@
-#include "cli/args/target.h"
+#include "cli/ask/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,4 +209,9 @@ void target_show(const struct target *t, struct buf *out)
     char where[320];
 
     buf_printf(out, "%s (%s)", url_show(&t->url, where), t->from);
+}
+
+const char *target_user(const struct target *t)
+{
+    return t->url.user[0] != '\0' ? t->url.user : "default";
 }

@@ -10,8 +10,8 @@
  * LATER_TLS_CA and the others, win over what a file says. Who the sentinels know us as, with a URL,
  * is LATER_SENTINEL_USER and LATER_SENTINEL_PASSWORD_FILE.
  */
-#ifndef LATER_CLI_ARGS_TARGET_H
-#define LATER_CLI_ARGS_TARGET_H
+#ifndef LATER_CLI_ASK_TARGET_H
+#define LATER_CLI_ASK_TARGET_H
 
 #include <stdint.h>
 
@@ -36,6 +36,9 @@ struct target {
 /* 0, or -1 with code USAGE (contradicting flags, a bad namespace), CONFIG, INPUT (--config or
  * LATERD_CONFIG: no such file), DENIED. */
 int target_find(const struct target_flags *flags, struct target *ret, struct err *err);
+
+/* The user of Redis that we are: "default" where none was named. */
+const char *target_user(const struct target *t);
 
 /* Append "redis at 127.0.0.1:6379 (from /etc/laterd/laterd.yaml)". */
 void target_show(const struct target *t, struct buf *out);
