@@ -39,19 +39,4 @@ bool health_limits_any(const struct health_limits *l);
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,
                         struct err *err);
 
-/* Show what the server can do for this user, and what each thing that it cannot costs. 0, or -1
- * when it cannot be asked, or has no functions (UNFIT). */
-int health_server(struct cli *cli, struct err *err);
-/* Add a cause if the server refuses every add, and warnings for its settings that may lose jobs. */
-void health_server_judge(struct health *h, struct cli *cli);
-
-/* Add warnings for what live workers say of their queues: those that they cannot run, unless that
- * is a cause already, and those that run in different modes. Nothing if they cannot be asked. */
-void health_workers_judge(struct health *h, struct cli *cli);
-
-/* Add a cause for each worker that misses a right or a command. r: the reply of later_v1_health. */
-void health_rights_judge(struct health *h, const struct reply *r);
-/* Does this worker miss one? */
-bool health_is_hindered(const struct reply *r, const char *epoch);
-
 #endif

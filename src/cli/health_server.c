@@ -1,6 +1,6 @@
 /* `later health --server`: a table of what the server can do for the user that asks, its state, and
  * what it costs where it cannot. Nothing is written there. Also what `later health` says of it. */
-#include "cli/health.h"
+#include "cli/health_server.h"
 
 #include <stdarg.h>
 #include <stdio.h>

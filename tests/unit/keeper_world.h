@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "cli/hold/keeper.h"
+#include "cli/hold/keeper_answers.h"
 
 #define EPOCH 1000
 #define PEER 17

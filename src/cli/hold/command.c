@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "run/process/spawn.h"
 
 #define SIGNALS_MAX 8
@@ -255,4 +256,17 @@ void command_die(struct command *c, int sig)
     (void)signal(sig, SIG_DFL);
     (void)raise(sig);
     (void)pthread_sigmask(SIG_SETMASK, &c->inherited, NULL);
+}
+
+int command_not_run(const char *command, struct err *err)
+{
+    int errnum = err->errnum;
+    CLEANUP_BUF struct buf name = BUF_INIT;
+
+    text_escape(&name, command, strlen(command));
+    text_cut(&name, 120);
+    (void)err_sys(err, errnum, "cannot run %s", buf_str(&name));
+    if (errnum == ENOENT)
+        return 127;
+    return errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE ? 71 : 126;
 }

@@ -44,4 +44,7 @@ int command_interrupted(const struct command *c);
 /* End this process by sig. Returns if the inherited mask blocks sig, or if we are pid 1. */
 void command_die(struct command *c, int sig);
 
+/* The exit status of a command that could not be started for err->errnum. Sets err's text. */
+int command_not_run(const char *command, struct err *err);
+
 #endif

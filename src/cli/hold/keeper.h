@@ -89,25 +89,13 @@ struct keeper *keeper_new(const struct keeper_conf *conf, const struct keeper_op
                           struct mono now);
 void keeper_free(struct keeper *k); /* NULL is fine */
 
-/* Events. */
+/* Events, beside the answers (keeper_answers.h). */
 void keeper_link_up(struct keeper *k, struct mono now);
 /* Before keeper_link_up: a replica has taken over. The permit may be lost, so it is asked for
  * again; and nothing starts until it has accepted a call and SESSION_FAILOVER_MS have passed
  * (sched/sched.h). */
 void keeper_failed_over(struct keeper *k);
 void keeper_link_down(struct keeper *k, struct mono now, enum error_class class, const char *text);
-void keeper_on_registered(struct keeper *k, struct mono now, const struct store_register_reply *r);
-void keeper_on_limit(struct keeper *k, struct mono now, const char *limit);
-void keeper_on_beat(struct keeper *k, struct mono now, const struct store_beat_reply *r);
-void keeper_on_entered(struct keeper *k, struct mono now, const struct gate_enter_reply *r);
-void keeper_on_beats(struct keeper *k, struct mono now, const struct gate_beats_reply *r);
-/* The answer to ops.clear, which may be under way beside a question. */
-void keeper_on_cleared(struct keeper *k, struct mono now, int64_t victim, bool is_clear);
-void keeper_on_reaped(struct keeper *k, struct mono now, enum store_reap status, int64_t moved);
-void keeper_on_done_asked(struct keeper *k, struct mono now, bool is_done);
-void keeper_on_done_told(struct keeper *k, struct mono now);
-void keeper_on_left(struct keeper *k, struct mono now, bool is_clean);
-void keeper_on_error(struct keeper *k, struct mono now, enum error_class class, const char *text);
 void keeper_on_wake(struct keeper *k, struct mono now, const char *text);
 void keeper_on_subscribed(struct keeper *k, struct mono now);
 void keeper_on_timer(struct keeper *k, struct mono now);

@@ -1,9 +1,11 @@
 /* What the keeper does with each answer of Redis. */
-#include "cli/hold/keeper_priv.h"
+#include "cli/hold/keeper_answers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cli/hold/keeper_priv.h"
 
 /* False: this is not the answer that we wait for. */
 static bool take(struct keeper *k, enum call call)

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/complain.h"
 #include "cli/hold/command.h"
+#include "cli/hold/keeper_answers.h"
 #include "cli/hold/lock_start.h"
 #include "cli/hold/lock_token.h"
 #include "redis/error_reply.h"
@@ -179,19 +180,6 @@ static char **make_env(const struct lock *l, int64_t epoch, int64_t fence)
     return env;
 }
 
-int lock_not_run(const char *command, struct err *err)
-{
-    int errnum = err->errnum;
-    CLEANUP_BUF struct buf name = BUF_INIT;
-
-    text_escape(&name, command, strlen(command));
-    text_cut(&name, 120);
-    (void)err_sys(err, errnum, "cannot run %s", buf_str(&name));
-    if (errnum == ENOENT)
-        return 127;
-    return errnum == EAGAIN || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE ? 71 : 126;
-}
-
 static int op_start(void *ctx, int64_t epoch, int64_t fence, bool must_end)
 {
     struct lock *l = ctx;
@@ -205,7 +193,7 @@ static int op_start(void *ctx, int64_t epoch, int64_t fence, bool must_end)
     mem_free_list(env);
     if (pid < 0) {
         guard_clear(l->guard, PLACE);
-        l->status = lock_not_run(l->order->argv[0], &err);
+        l->status = command_not_run(l->order->argv[0], &err);
         complain(l->cli, &err);
         return -1;
     }

@@ -8,7 +8,6 @@
 #include "cli/cli.h"
 #include "cli/hold/keeper.h"
 
-#define LOCK_LOST_STATUS 75
 #define LOCK_OVERRAN_STATUS 124 /* as timeout(1) */
 
 struct lock_order {
@@ -24,9 +23,6 @@ struct lock_order {
 
 /* Returns the exit status, or -1 with err. */
 int lock_run(struct cli *cli, const struct lock_order *order, struct err *err);
-
-/* The exit status of a command that could not be started for err->errnum. Sets err's text. */
-int lock_not_run(const char *command, struct err *err);
 
 /* Print text on stderr, with the gate's name. */
 void lock_tell(const char *gate, const char *text);

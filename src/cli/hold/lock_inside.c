@@ -27,7 +27,7 @@ static int become(struct cli *cli, const struct lock_order *order, struct err *e
     (void)signal(SIGXFSZ, SIG_DFL);
     (void)execvp(order->argv[0], order->argv);
     err->errnum = errno;
-    status = lock_not_run(order->argv[0], err);
+    status = command_not_run(order->argv[0], err);
     complain(cli, err);
     return status;
 }
@@ -60,7 +60,7 @@ static void on_end(void *arg, int status)
 static void watch(struct cli *cli, struct inside *i, struct err *err)
 {
     if (command_start(i->child, i->order->argv, environ, err) < 0) {
-        i->status = lock_not_run(i->order->argv[0], err);
+        i->status = command_not_run(i->order->argv[0], err);
         complain(cli, err);
         return;
     }

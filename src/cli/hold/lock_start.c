@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/complain.h"
-#include "cli/hold/lock.h"
+#include "cli/hold/command.h"
 
 char **lock_start_argv(int64_t until_us, char *const *argv)
 {
@@ -45,7 +45,7 @@ int lock_start_main(char **args)
     } else {
         (void)execvp(args[1], &args[1]);
         err.errnum = errno;
-        status = lock_not_run(args[1], &err);
+        status = command_not_run(args[1], &err);
     }
     complain(&cli, &err);
     return status;

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#define LOCK_LOST_STATUS 75      /* the permit was lost, or may have been before the command ran */
 #define LOCK_START_ARG "--start" /* the program's first argument; UNTIL_US COMMAND... follow */
 
 /*

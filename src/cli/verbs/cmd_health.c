@@ -9,7 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "cli/health.h"
+#include "cli/health_server.h"
+#include "cli/health_workers.h"
 #include "cli/schedules.h"
 #include "cli/probe_host.h"
 #include "cli/show/json.h"
