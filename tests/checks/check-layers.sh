@@ -8,7 +8,8 @@
 #   d  no call that blocks the loop, no fork, no string function without a bound
 #   e  which files read a clock
 #   f  the command writes to standard output by cli/show/out.h only, which keeps the errors
-#   g  no path of a build machine, no white space at the end of a line
+#   g  no circle: a file uses another and is used by it, in however many steps
+#   h  no path of a build machine, no white space at the end of a line
 #
 # Rule c uses CC and CPPFLAGS.
 set -eu
@@ -256,7 +257,118 @@ else
     echo "check-layers: no compiler (CC), headers are not compiled" >&2
 fi
 
-# ---- g
+# ---- g: X.c, X.h and X_priv.h are one file. It uses what it includes, and a file that defines what
+# its headers declare.
+cat >"$work/circles.awk" <<'AWK'
+# The files that stand in a circle still. Take out the ones that do no more; add none.
+BEGIN {
+    n = split("conf/conf conf/conf_adopt conf/conf_check conf/conf_env conf/conf_gates conf/conf_isolation " \
+        "conf/conf_print conf/conf_reload conf/conf_row conf/conf_schedule conf/conf_unknown conf/conf_value " \
+        "daemon/daemon daemon/emptying daemon/tidy daemon/wiring redis/client redis/lib redis/sentinel " \
+        "run/exec/control_fd run/exec/exec run/exec/exec_slot run/exec/output run/guard/guard run/guard/guard_main " \
+        "run/isolation/filters run/isolation/isolation run/isolation/isolation_main " \
+        "run/stream/stream run/stream/stream_jobs run/stream/stream_proc " \
+        "sched/sched sched/sched_enter sched/sched_look sched/sched_solo sched/sched_start sched/sched_step " \
+        "sched/sched_stop store/store_redis store/store_step", words, " ")
+    for (i = 1; i <= n; i++)
+        known[words[i]] = 1
+}
+function unit_of(path) {
+    sub(/^src\//, "", path)
+    sub(/\.[ch]$/, "", path)
+    sub(/_priv$/, "", path)
+    return path
+}
+function use(from, to) {
+    if (from != to && !((from, to) in edge)) {
+        edge[from, to] = 1
+        uses[from] = uses[from] " " to
+    }
+}
+FNR == 1 {
+    unit = unit_of(FILENAME)
+    if (!(unit in units))
+        units[unit] = FILENAME ":1: "
+    is_header = FILENAME ~ /\.h$/
+}
+/^#include "/ {
+    split($0, part, "\"")
+    included[unit, unit_of(part[2])] = 1
+    next
+}
+# Names of a statement in the first column, which clang-format sees to. What a .c declares as extern
+# it uses.
+/^extern / || more {
+    more = (more ? more " " : "") $0
+    if (more !~ /;/)
+        next
+    gsub(/\[[^]]*\]|\(.*|;.*/, "", more)
+    n = split(more, part, ",")
+    for (more = ""; n > 0; n--) {
+        sub(/.*[^a-z0-9_]/, "", part[n])
+        declared[part[n]] = declared[part[n]] " " unit
+    }
+    next
+}
+/^(static|typedef|#|\/|[^A-Za-z])/ { next }
+is_header && /[a-z0-9_]\(/ || !is_header && /[a-z0-9_](\(|(\[[^]]*\])? = )/ {
+    name = $0
+    sub(/(\[[^]]*\])? = .*|\(.*/, "", name)
+    sub(/.*[^a-z0-9_]/, "", name)
+    if (is_header)
+        declared[name] = declared[name] " " unit
+    else if ($0 !~ /;$/ || / = /)
+        defined[name] = unit
+}
+# The way back from `to` to `from`, or "".
+function way(from, to,    queue, head, tail, via, at, next_ones, n, i, text) {
+    queue[head = tail = 1] = to
+    via[to] = to
+    while (head <= tail && !(from in via)) {
+        at = queue[head++]
+        n = split(uses[at], next_ones, " ")
+        for (i = 1; i <= n; i++)
+            if (!(next_ones[i] in via)) {
+                via[next_ones[i]] = at
+                queue[++tail] = next_ones[i]
+            }
+    }
+    if (!(from in via))
+        return ""
+    for (at = from; at != to; at = via[at])
+        text = " uses " at text
+    return to text
+}
+END {
+    for (pair in included) {
+        split(pair, two, SUBSEP)
+        if (two[2] in units)
+            use(two[1], two[2])
+    }
+    for (name in declared) {
+        n = split(declared[name], two, " ")
+        for (i = 1; name in defined && i <= n; i++)
+            use(two[i], defined[name])
+    }
+    for (unit in units) {
+        n = split(uses[unit], two, " ")
+        circle = ""
+        for (i = 1; i <= n && circle == ""; i++)
+            circle = way(unit, two[i])
+        if (circle != "" && !(unit in known))
+            print units[unit] "a circle: " unit " uses " circle
+        if (circle == "" && unit in known)
+            print units[unit] "stands in no circle now: take it off the list of check-layers.sh"
+    }
+    for (unit in known)
+        if (!(unit in units))
+            print "src/" unit ":1: is not there: take it off the list of check-layers.sh"
+}
+AWK
+# shellcheck disable=SC2046  # names of source files hold no spaces
+awk -f "$work/circles.awk" $(cat "$list") | sort >>"$found"
+
+# ---- h
 # The files that git tracks; in an unpacked archive, the files that it contains.
 # The corpus is bytes, not text.
 git ls-files | grep -v '^tests/fuzz/corpus/' >"$list" 2>/dev/null || :
