@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/schedules.h"
-#include "cli/show/figures.h"
+#include "cli/ask/figures.h"
+#include "cli/ask/replies.h"
+#include "cli/ask/schedules.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/pause.h"
-#include "cli/show/replies.h"
 
 static __attribute__((format(printf, 4, 0))) json_t *
 add(json_t *list, const char *kind, const char *name, const char *fmt, va_list ap)
@@ -132,10 +132,11 @@ static void judge_pause(const struct judging *j, const char *kind, const char *n
                   kind, name, strlen(name));
 }
 
-static void judge_paused_schedule(void *arg, const struct reply *row, int64_t now_ms)
+static bool judge_paused_schedule(void *arg, const struct reply *row, int64_t now_ms)
 {
     judge_pause(arg, "schedule", reply_str(reply_named(row, "schedule")), "later schedule resume",
                 reply_named(row, "paused"), now_ms);
+    return true;
 }
 
 /* The figures only say that it is paused. */
@@ -165,7 +166,8 @@ static int judge_pauses(const struct judging *j, const struct figures *f, struct
         if (f->queues[i].value[FIGURE_PAUSED] != 0)
             rc = judge_paused_queue(j, f->queues[i].name, cli, err);
     }
-    return rc == 0 ? schedules_each(cli, judge_paused_schedule, (void *)(uintptr_t)j, err) : rc;
+    return rc == 0 ? schedules_each(&cli->server, judge_paused_schedule, (void *)(uintptr_t)j, err)
+                   : rc;
 }
 
 int health_limits_judge(const struct health_limits *l, struct health *h, struct cli *cli,
@@ -175,7 +177,7 @@ int health_limits_judge(const struct health_limits *l, struct health *h, struct 
     int rc = 0;
 
     if (health_limits_any(l))
-        rc = figures_read(&f, cli, err);
+        rc = figures_read(&f, &cli->server, err);
     for (size_t i = 0; i < f.n; i++)
         judge_queue(l, h, &f.queues[i]);
     if (rc == 0 && l->paused_ms >= 0)

@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/ask/replies.h"
 #include "cli/show/json.h"
-#include "cli/show/replies.h"
 #include "conf/conf.h"
 
 /* Cut the next part off *p, which ends at sep or at the end. NULL: there is none. */

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "cli/again.h"
-#include "cli/show/replies.h"
+#include "cli/ask/replies.h"
 
 #define ASK_AGAIN_MS 200
 #define SILENT_MS 25000 /* a worker beats every 5 s; after so long others give it up */

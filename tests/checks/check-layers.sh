@@ -8,6 +8,7 @@
 #   d  no call that blocks the loop, no fork, no string function without a bound
 #   e  which files read a clock
 #   f  the command writes to standard output by cli/show/out.h only, which keeps the errors
+#      cli/ask/ prints nothing and includes nothing else of cli/
 #   g  no circle: a file uses another and is used by it, in however many steps
 #   h  no path of a build machine, no white space at the end of a line
 #
@@ -158,6 +159,8 @@ function check_project(what,    to) {
         bad("include \"" what "\": paths are relative to src/, folder first")
     else if (what ~ /(^|\/)\.\.\//)
         bad("include \"" what "\": no ../")
+    else if (file ~ /^src\/cli\/ask\// && to == folder && what !~ /^cli\/ask\//)
+        bad("cli/ask/ may not include " what ": it knows no command line, and prints nothing")
     else if (to == folder)
         return
     else if (what == "lua/lua_lib.h" && folder in lua_lib)
@@ -196,6 +199,8 @@ function check_code(code,    name) {
     if (folder == "cli" && file != "src/cli/show/out.c" &&
         (code ~ /(^|[^A-Za-z0-9_])stdout([^A-Za-z0-9_]|$)/ || calls(code, "(v?printf|puts|putchar)")))
         bad("standard output is written by cli/show/out.h, which keeps the error")
+    if (file ~ /^src\/cli\/ask\// && code ~ /(^|[^A-Za-z0-9_])stderr([^A-Za-z0-9_]|$)/)
+        bad("cli/ask/ prints nothing: its caller does")
     if (code !~ /\(/)
         return
     for (name in never)

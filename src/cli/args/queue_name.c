@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/ask/replies.h"
 #include "cli/show/out.h"
-#include "cli/show/replies.h"
 
 enum { KNOWN, SERVED };
 

@@ -9,9 +9,9 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
+#include "cli/ask/schedules.h"
 #include "cli/bulk/crontab.h"
 #include "cli/bulk/feed.h"
-#include "cli/schedules.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 

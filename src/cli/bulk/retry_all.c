@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 #include "cli/args/queue_name.h"
+#include "cli/ask/listing.h"
 #include "cli/show/json.h"
-#include "cli/show/listing.h"
 #include "cli/show/out.h"
 #include "cli/show/row.h"
 
@@ -24,7 +24,7 @@ static int collect(struct cli *cli, const struct retry_order *order, struct buf 
 
     listing_init(&list, order->queue, "dead");
     while (!list.is_over) {
-        struct reply *r = listing_next(&list, cli, LISTING_PAGE, err);
+        struct reply *r = listing_next(&list, &cli->server, LISTING_PAGE, err);
 
         if (r == NULL)
             return -1;

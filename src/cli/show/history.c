@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "cli/args/queue_name.h"
-#include "cli/series.h"
+#include "cli/ask/series.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/sparkline.h"
@@ -105,7 +105,7 @@ static int read_queue(struct queue_history *q, const struct history *h, struct c
     q->queue = queue;
     q->buckets = mem_new(h->span.nbuckets * sizeof(*q->buckets));
     memset(q->sum, 0, sizeof(q->sum));
-    if (series_read(cli, queue, &h->span, q->buckets, err) < 0)
+    if (series_read(&cli->server, queue, &h->span, q->buckets, err) < 0)
         return -1;
     for (size_t i = 0; i < h->span.nbuckets; i++)
         for (size_t c = 0; c < SERIES_COLUMNS; c++)
@@ -116,7 +116,8 @@ static int read_queue(struct queue_history *q, const struct history *h, struct c
 static int read_keys(struct queue_history *q, const struct history *h, struct cli *cli,
                      struct err *err)
 {
-    q->keys = series_distinct(cli, q->queue, bucket_ms(h, 0) / DAY_MS, h->now_ms / DAY_MS, err);
+    q->keys =
+        series_distinct(&cli->server, q->queue, bucket_ms(h, 0) / DAY_MS, h->now_ms / DAY_MS, err);
     if (q->keys < 0 && client_is_broken(cli->server.client))
         return -1;
     /* For Redis it is a write: a user or a replica that only reads gets no answer. */
@@ -343,7 +344,7 @@ int history_show(struct cli *cli, struct err *err)
         return -1;
     if (cli->argc > 0)
         return show_one(&h, cli, err);
-    names = series_names(cli, err);
+    names = series_names(&cli->server, err);
     rc = names != NULL ? show_names(names, &h, cli, err) : -1;
     reply_free(names);
     return rc;

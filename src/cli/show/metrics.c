@@ -5,12 +5,12 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cli/schedules.h"
-#include "cli/series.h"
-#include "cli/show/figures.h"
+#include "cli/ask/figures.h"
+#include "cli/ask/replies.h"
+#include "cli/ask/schedules.h"
+#include "cli/ask/series.h"
+#include "cli/ask/topics.h"
 #include "cli/show/out.h"
-#include "cli/show/replies.h"
-#include "cli/topics.h"
 
 struct metrics {
     const char *ns;
@@ -215,7 +215,7 @@ static const struct {
 #define OF_SCHEDULE (sizeof(of_schedule) / sizeof(of_schedule[0]))
 
 /* The samples of each metric, one metric after the other as the format wants them. */
-static void take_schedule(void *arg, const struct reply *row, int64_t now_ms)
+static bool take_schedule(void *arg, const struct reply *row, int64_t now_ms)
 {
     struct metrics *all = arg;
 
@@ -230,6 +230,7 @@ static void take_schedule(void *arg, const struct reply *row, int64_t now_ms)
         else if (value != NULL)
             put_int(&all[i], of_schedule[i].name, labels, reply_int(value));
     }
+    return true;
 }
 
 static int put_schedules(struct metrics *m, struct cli *cli, struct err *err)
@@ -239,7 +240,7 @@ static int put_schedules(struct metrics *m, struct cli *cli, struct err *err)
 
     for (size_t i = 0; i < OF_SCHEDULE; i++)
         all[i].ns = m->ns;
-    rc = schedules_each(cli, take_schedule, all, err);
+    rc = schedules_each(&cli->server, take_schedule, all, err);
     for (size_t i = 0; i < OF_SCHEDULE; i++) {
         family(m, of_schedule[i].name, of_schedule[i].type, of_schedule[i].help);
         buf_add(&m->out, all[i].out.data, all[i].out.len);
@@ -266,7 +267,7 @@ static int put_topics(struct metrics *m, struct cli *cli, struct err *err)
     static const char queues[] = "laterd_topic_queues",
                       published[] = "laterd_topic_published_total";
     struct topics all;
-    int rc = topics_read(&all, cli, err);
+    int rc = topics_read(&all, &cli->server, err);
 
     family(m, queues, "gauge", "Queues that a subscription has.");
     for (size_t i = 0; rc == 0 && i < all.n; i += queues_of(&all, i))
@@ -320,7 +321,7 @@ static int put_histograms(struct metrics *m, struct cli *cli, struct err *err)
         {"laterd_run_seconds", "How long attempts ran that have ended, however.", SERIES_RUN,
          SERIES_RUN_US, SERIES_RUN_CLASSES, series_run_ms}};
     struct series_totals totals;
-    int rc = series_totals_read(&totals, cli, err);
+    int rc = series_totals_read(&totals, &cli->server, err);
 
     for (size_t k = 0; rc == 0 && k < 2; k++) {
         family(m, both[k].name, "histogram", both[k].help);
@@ -356,7 +357,7 @@ int metrics_show(struct cli *cli, struct err *err)
                        "neither QUEUE nor --json, --since and --by go with it");
     ask_call_puts(&health, HEALTH_LATE_MS);
     r = ask_fcall(&cli->server, "later_v1_health", &health, err);
-    rc = r != NULL ? figures_read(&m.of, cli, err) : -1;
+    rc = r != NULL ? figures_read(&m.of, &cli->server, err) : -1;
     if (rc == 0) {
         m.ns = cli->server.target.ns;
         for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_WORKERS)); i++)

@@ -7,14 +7,14 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "cli/add_call.h"
-#include "cli/confirm.h"
 #include "cli/args/payload.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/recents.h"
 #include "cli/args/thens.h"
+#include "cli/ask/add_call.h"
 #include "cli/await.h"
 #include "cli/bulk/add_from.h"
+#include "cli/confirm.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -187,7 +187,7 @@ static struct reply *add_one(struct cli *cli, bool is_own_token, struct err *err
             return NULL;
     }
     ask_call_add(&call, buf_str(&payload), payload.len);
-    return add_call(cli, "later_add", &call, err);
+    return add_call(&cli->server, "later_add", &call, err);
 }
 
 /* The output stands for the handler's, as that of `later wait`: the id is only for whoever looks.

@@ -6,9 +6,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cli/add_call.h"
 #include "cli/args/payload.h"
 #include "cli/args/recents.h"
+#include "cli/ask/add_call.h"
 #include "cli/await.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -55,7 +55,7 @@ static struct reply *broadcast(struct cli *cli, struct err *err)
     if (cli_value(cli, "token") == NULL && add_token(&call, token, err) < 0)
         return NULL;
     ask_call_add(&call, buf_str(&payload), payload.len);
-    return add_call(cli, "later_broadcast", &call, err);
+    return add_call(&cli->server, "later_broadcast", &call, err);
 }
 
 /* One job of the broadcast. */

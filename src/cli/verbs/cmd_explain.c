@@ -6,10 +6,10 @@
 
 #include "base/text.h"
 #include "cli/args/queue_name.h"
+#include "cli/ask/listing.h"
+#include "cli/ask/replies.h"
 #include "cli/show/json.h"
-#include "cli/show/listing.h"
 #include "cli/show/out.h"
-#include "cli/show/replies.h"
 #include "cli/show/row.h"
 #include "job/job.h"
 
@@ -242,7 +242,7 @@ static int find_next(struct cli *cli, const char *state, int64_t now_ms, struct 
 
     listing_init(&list, cli->argv[0], state);
     for (int page = 0; page < PAGES && !list.is_over && !next->is_due; page++) {
-        struct reply *r = listing_next(&list, cli, LISTING_PAGE, err);
+        struct reply *r = listing_next(&list, &cli->server, LISTING_PAGE, err);
 
         if (r == NULL)
             return -1;

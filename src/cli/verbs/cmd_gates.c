@@ -8,9 +8,9 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/ask/replies.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/replies.h"
 #include "cli/show/table.h"
 
 #define SCAN_COUNT "1000"

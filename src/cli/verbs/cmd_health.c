@@ -9,13 +9,13 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "cli/ask/replies.h"
+#include "cli/ask/schedules.h"
 #include "cli/health_server.h"
 #include "cli/health_workers.h"
-#include "cli/schedules.h"
 #include "cli/probe_host.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/replies.h"
 #include "job/job.h"
 
 #define STATUS_DEGRADED 1
@@ -265,7 +265,7 @@ static void judge(struct health *h, const struct cli *cli, const struct reply *r
 }
 
 /* Nobody adds its jobs: no worker has a library that knows schedules, or none can add. */
-static void judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
+static bool judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
 {
     struct health *h = arg;
     const char *name = reply_str(reply_named(row, "schedule"));
@@ -273,11 +273,12 @@ static void judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
     char span[48];
 
     if (next == NULL || now_ms - reply_int(next) < SCHEDULE_LATE_MS)
-        return;
+        return true;
     json_put_text(health_add(h->causes, "cause", "late-schedule",
                              "schedule %.128s was due %s ago, and no worker has added its job",
                              name, out_span(now_ms - reply_int(next), span)),
                   "schedule", name, strlen(name));
+    return true;
 }
 
 /* It waits for a worker that runs nothing, and the workers of its queue empty themselves for it. An
@@ -366,7 +367,8 @@ static int judge_namespace(struct cli *cli, const struct health_limits *limits, 
     judge(&h, cli, r);
     reply_free(r);
     health_workers_judge(&h, cli);
-    (void)schedules_each(cli, judge_schedule, &h, &ignored); /* an older library has none */
+    (void)schedules_each(&cli->server, judge_schedule, &h,
+                         &ignored); /* an older library has none */
     judge_suspects(&h, cli);
     health_server_judge(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;

@@ -8,12 +8,12 @@
 #include "base/text.h"
 #include "cli/args/job_state.h"
 #include "cli/args/queue_name.h"
+#include "cli/ask/listing.h"
+#include "cli/ask/replies.h"
 #include "cli/show/groups.h"
 #include "cli/show/json.h"
-#include "cli/show/listing.h"
 #include "cli/show/out.h"
 #include "cli/show/outcome.h"
-#include "cli/show/replies.h"
 #include "cli/show/row.h"
 #include "cli/show/table.h"
 
@@ -277,8 +277,8 @@ static int show_pages(struct ls *ls, int64_t *limit, struct err *err)
 
     listing_init(&list, ls->queue, ls->name);
     while (!list.is_over && *limit > 0 && !out_has_failed()) {
-        struct reply *r =
-            listing_next(&list, ls->cli, *limit < LISTING_PAGE ? *limit : LISTING_PAGE, err);
+        struct reply *r = listing_next(&list, &ls->cli->server,
+                                       *limit < LISTING_PAGE ? *limit : LISTING_PAGE, err);
 
         if (r == NULL)
             return -1;

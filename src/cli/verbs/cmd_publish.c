@@ -6,9 +6,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cli/add_call.h"
 #include "cli/args/payload.h"
 #include "cli/args/recents.h"
+#include "cli/ask/add_call.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -69,7 +69,7 @@ static struct reply *publish(struct cli *cli, bool is_own_token, struct err *err
     if (is_own_token && add_token(&call, token, err) < 0)
         return NULL;
     ask_call_add(&call, buf_str(&payload), payload.len);
-    return add_call(cli, "later_publish", &call, err);
+    return add_call(&cli->server, "later_publish", &call, err);
 }
 
 /* Tell each copy. Returns how many can run. */

@@ -12,13 +12,13 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
+#include "cli/args/recents.h"
 #include "cli/args/subcommands.h"
 #include "cli/args/thens.h"
 #include "cli/args/when.h"
-#include "cli/args/recents.h"
 #include "cli/args/whoami.h"
+#include "cli/ask/schedules.h"
 #include "cli/bulk/import_crontab.h"
-#include "cli/schedules.h"
 #include "cli/show/calendar.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -115,11 +115,12 @@ struct listing {
     struct table table;
 };
 
-static void put_row(void *arg, const struct reply *row, int64_t now_ms)
+static bool put_row(void *arg, const struct reply *row, int64_t now_ms)
 {
     struct listing *l = arg;
 
     schedule_put_row(l->cli, &l->table, row, now_ms);
+    return !out_has_failed();
 }
 
 static int run_ls(struct cli *cli, struct err *err)
@@ -128,7 +129,7 @@ static int run_ls(struct cli *cli, struct err *err)
     int rc;
 
     schedule_table_columns(&l.table);
-    rc = schedules_each(cli, put_row, &l, err);
+    rc = schedules_each(&cli->server, put_row, &l, err);
     if (rc == 0 && !cli->json)
         table_flush(&l.table);
     table_done(&l.table);

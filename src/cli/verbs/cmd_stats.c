@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "cli/args/queue_name.h"
+#include "cli/ask/replies.h"
 #include "cli/show/history.h"
 #include "cli/show/json.h"
 #include "cli/show/metrics.h"
 #include "cli/show/out.h"
 #include "cli/show/pause.h"
-#include "cli/show/replies.h"
 #include "cli/show/table.h"
 
 /* An older library does not give STATS_STATES; running is empty where it was not counted. */

@@ -3,10 +3,10 @@
 
 #include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
+#include "cli/ask/topics.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"
-#include "cli/topics.h"
 
 #define COLUMNS 4
 
@@ -55,7 +55,7 @@ static void show(const struct cli *cli, const struct topics *t)
 static int run_ls(struct cli *cli, struct err *err)
 {
     struct topics all;
-    int rc = topics_read(&all, cli, err);
+    int rc = topics_read(&all, &cli->server, err);
 
     if (rc == 0)
         show(cli, &all);

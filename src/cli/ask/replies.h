@@ -2,8 +2,8 @@
  * Where each value stands in the replies of the library that more than one file reads. An older
  * library may give fewer of them than are named here.
  */
-#ifndef LATER_CLI_SHOW_REPLIES_H
-#define LATER_CLI_SHOW_REPLIES_H
+#ifndef LATER_CLI_ASK_REPLIES_H
+#define LATER_CLI_ASK_REPLIES_H
 
 /* later_stats. Its queues stand in one list, QUEUE_VALUES for each. */
 enum {

@@ -2,10 +2,10 @@
  * What later_v1_metrics tells of each queue: for `later stats --prometheus`, and for the limits of
  * `later health`. One call of about a millisecond for each 64 queues.
  */
-#ifndef LATER_CLI_SHOW_FIGURES_H
-#define LATER_CLI_SHOW_FIGURES_H
+#ifndef LATER_CLI_ASK_FIGURES_H
+#define LATER_CLI_ASK_FIGURES_H
 
-#include "cli/cli.h"
+#include "cli/ask/ask.h"
 
 enum figure {
     FIGURE_SCHEDULED, /* jobs, by state */
@@ -38,7 +38,7 @@ struct figures {
 };
 
 /* Ask for all queues. 0, or -1 with err. Call figures_done in any case. */
-int figures_read(struct figures *f, struct cli *cli, struct err *err);
+int figures_read(struct figures *f, struct ask_server *s, struct err *err);
 void figures_done(struct figures *f);
 
 #endif

@@ -1,11 +1,10 @@
-#include "cli/schedules.h"
+#include "cli/ask/schedules.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "cli/show/out.h"
 #include "schedule/timing.h"
 
 struct row {
@@ -39,7 +38,7 @@ static void keep(struct all *all, struct reply *page)
             (struct row){reply_at(page, i), reply_int(reply_at(page, 0)) / 1000};
 }
 
-static int read_all(struct cli *cli, struct all *all, struct err *err)
+static int read_all(struct ask_server *s, struct all *all, struct err *err)
 {
     char cursor[24] = "0";
 
@@ -48,7 +47,7 @@ static int read_all(struct cli *cli, struct all *all, struct err *err)
         struct reply *page;
 
         ask_call_puts(&call, cursor);
-        page = ask_fcall(&cli->server, "later_v1_schedules", &call, err);
+        page = ask_fcall(s, "later_v1_schedules", &call, err);
         if (page == NULL)
             return -1;
         keep(all, page);
@@ -57,16 +56,17 @@ static int read_all(struct cli *cli, struct all *all, struct err *err)
     return 0;
 }
 
-int schedules_each(struct cli *cli, schedules_f *take, void *arg, struct err *err)
+int schedules_each(struct ask_server *s, schedules_f *take, void *arg, struct err *err)
 {
     struct all all = {.npages = 0};
-    int rc = read_all(cli, &all, err);
+    int rc = read_all(s, &all, err);
+    bool goes_on = true;
 
     if (rc == 0 && all.nrows > 0)
         qsort(all.rows, all.nrows, sizeof(*all.rows), by_name);
-    for (size_t i = 0; rc == 0 && i < all.nrows && !out_has_failed(); i++)
+    for (size_t i = 0; rc == 0 && i < all.nrows && goes_on; i++)
         if (i == 0 || by_name(&all.rows[i - 1], &all.rows[i]) != 0)
-            take(arg, all.rows[i].reply, all.rows[i].now_ms);
+            goes_on = take(arg, all.rows[i].reply, all.rows[i].now_ms);
     for (size_t i = 0; i < all.npages; i++)
         reply_free(all.pages[i]);
     free(all.pages);

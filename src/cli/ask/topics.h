@@ -1,8 +1,8 @@
 /* All subscriptions of the namespace, read page by page. */
-#ifndef LATER_CLI_TOPICS_H
-#define LATER_CLI_TOPICS_H
+#ifndef LATER_CLI_ASK_TOPICS_H
+#define LATER_CLI_ASK_TOPICS_H
 
-#include "cli/cli.h"
+#include "cli/ask/ask.h"
 #include "redis/reply.h"
 
 /* The elements of a row, as of later_topics. An older library does not give the last one. */
@@ -16,7 +16,7 @@ struct topics {
 };
 
 /* Read them. 0, or -1 with err. Call topics_done in any case. */
-int topics_read(struct topics *t, struct cli *cli, struct err *err);
+int topics_read(struct topics *t, struct ask_server *s, struct err *err);
 void topics_done(struct topics *t);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/add_call.h"
+#include "cli/ask/add_call.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,19 +17,19 @@ int add_token(struct ask_call *call, char token[ADD_TOKEN], struct err *err)
     return 0;
 }
 
-struct reply *add_call(struct cli *cli, const char *function, const struct ask_call *call,
+struct reply *add_call(struct ask_server *s, const char *function, const struct ask_call *call,
                        struct err *err)
 {
     struct err again = ERR_INIT;
     struct reply *r;
 
-    if (ask_connect(&cli->server, err) < 0)
+    if (ask_connect(s, err) < 0)
         return NULL;
-    r = ask_fcall(&cli->server, function, call, err);
+    r = ask_fcall(s, function, call, err);
     if (r != NULL || err->code != ERR_UNAVAILABLE)
         return r;
-    ask_disconnect(&cli->server);
-    r = ask_fcall(&cli->server, function, call, &again);
+    ask_disconnect(s);
+    r = ask_fcall(s, function, call, &again);
     if (r == NULL && again.code != ERR_UNAVAILABLE)
         *err = again;
     return r;

@@ -2,10 +2,10 @@
  * The series of queues, as later_v1_series tells them (job/series.h). Bytes from Redis are read up
  * to their bounds: a text that somebody shortened or enlarged gives wrong numbers, and no more.
  */
-#ifndef LATER_CLI_SERIES_H
-#define LATER_CLI_SERIES_H
+#ifndef LATER_CLI_ASK_SERIES_H
+#define LATER_CLI_ASK_SERIES_H
 
-#include "cli/cli.h"
+#include "cli/ask/ask.h"
 #include "job/job.h"
 #include "job/series.h"
 
@@ -25,11 +25,11 @@ struct series_totals {
 
 /* Read those of all queues, a call each; none with a library before number 26, which counts none.
  * 0, or -1 with err. Call series_totals_done in any case. */
-int series_totals_read(struct series_totals *t, struct cli *cli, struct err *err);
+int series_totals_read(struct series_totals *t, struct ask_server *s, struct err *err);
 void series_totals_done(struct series_totals *t);
 
 /* The names of the queues that have series. The caller frees the reply; NULL with err. */
-struct reply *series_names(struct cli *cli, struct err *err);
+struct reply *series_names(struct ask_server *s, struct err *err);
 
 /* A part of the past in buckets of the same length. */
 struct series_span {
@@ -39,11 +39,11 @@ struct series_span {
 };
 
 /* The n buckets of this span; *ret is owned by the caller. 0, or -1 with err. */
-int series_read(struct cli *cli, const char *queue, const struct series_span *span,
+int series_read(struct ask_server *s, const char *queue, const struct series_span *span,
                 uint64_t (*ret)[SERIES_COLUMNS], struct err *err);
 /* How many different keys the jobs had that were started first on the days from first to last (days
  * since 1970); of more than the 8 days that are kept, the last ones. -1 with err. */
-int64_t series_distinct(struct cli *cli, const char *queue, int64_t first, int64_t last,
+int64_t series_distinct(struct ask_server *s, const char *queue, int64_t first, int64_t last,
                         struct err *err);
 
 #endif

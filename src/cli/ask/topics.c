@@ -1,4 +1,4 @@
-#include "cli/topics.h"
+#include "cli/ask/topics.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,13 +6,13 @@
 #include "base/mem.h"
 
 /* The next page. 0 or -1. */
-static int read_page(struct topics *t, struct cli *cli, const char *cursor, struct err *err)
+static int read_page(struct topics *t, struct ask_server *s, const char *cursor, struct err *err)
 {
     struct ask_call call = {.n = 0};
     struct reply *r;
 
     ask_call_puts(&call, cursor);
-    r = ask_fcall(&cli->server, "later_topics", &call, err);
+    r = ask_fcall(s, "later_topics", &call, err);
     if (r == NULL)
         return -1;
     t->page = mem_grow(t->page, t->npages + 1, sizeof(struct reply *));
@@ -48,13 +48,13 @@ static void sort_rows(struct topics *t)
     t->n = kept;
 }
 
-int topics_read(struct topics *t, struct cli *cli, struct err *err)
+int topics_read(struct topics *t, struct ask_server *s, struct err *err)
 {
     const char *cursor = "0";
 
     *t = (struct topics){.n = 0};
     do {
-        if (read_page(t, cli, cursor, err) < 0)
+        if (read_page(t, s, cursor, err) < 0)
             return -1;
         cursor = reply_str(reply_at(t->page[t->npages - 1], 0));
     } while (strcmp(cursor, "0") != 0);

@@ -1,10 +1,10 @@
 /*
  * A queue's jobs in one state, page by page (later_v1_list).
  */
-#ifndef LATER_CLI_SHOW_LISTING_H
-#define LATER_CLI_SHOW_LISTING_H
+#ifndef LATER_CLI_ASK_LISTING_H
+#define LATER_CLI_ASK_LISTING_H
 
-#include "cli/cli.h"
+#include "cli/ask/ask.h"
 
 #define LISTING_PAGE 25 /* takes Redis a third of a millisecond */
 
@@ -20,6 +20,6 @@ void listing_init(struct listing *l, const char *queue, const char *state);
  * The next page, of at most count (1 to LISTING_PAGE) rows: elements 1 and up of the reply, which
  * the caller frees. NULL with err; code DATA if the server's cursor does not move on.
  */
-struct reply *listing_next(struct listing *l, struct cli *cli, int64_t count, struct err *err);
+struct reply *listing_next(struct listing *l, struct ask_server *s, int64_t count, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/series.h"
+#include "cli/ask/series.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 #define TEXTS_MAX 24 /* of one call */
 #define DAYS_MAX 8
 
-struct reply *series_names(struct cli *cli, struct err *err)
+struct reply *series_names(struct ask_server *s, struct err *err)
 {
     struct ask_call call = {.n = 0};
 
-    return ask_fcall(&cli->server, "later_v1_series", &call, err);
+    return ask_fcall(s, "later_v1_series", &call, err);
 }
 
 /* n texts of one kind. */
-static struct reply *ask(struct cli *cli, const char *queue, const char *kind, int64_t first,
+static struct reply *ask(struct ask_server *s, const char *queue, const char *kind, int64_t first,
                          int64_t n, struct err *err)
 {
     struct ask_call call = {.n = 0};
@@ -31,13 +31,13 @@ static struct reply *ask(struct cli *cli, const char *queue, const char *kind, i
     ask_call_puts(&call, kind);
     ask_call_puts(&call, from);
     ask_call_puts(&call, count);
-    return ask_fcall(&cli->server, "later_v1_series", &call, err);
+    return ask_fcall(s, "later_v1_series", &call, err);
 }
 
-int series_totals_read(struct series_totals *t, struct cli *cli, struct err *err)
+int series_totals_read(struct series_totals *t, struct ask_server *s, struct err *err)
 {
     struct ask_call none = {.n = 0};
-    struct reply *names = ask_loaded(&cli->server, "later_v1_series", &none, err);
+    struct reply *names = ask_loaded(s, "later_v1_series", &none, err);
 
     *t = (struct series_totals){.n = 0};
     if (names == NULL && ask_lacks_function(err)) {
@@ -50,7 +50,7 @@ int series_totals_read(struct series_totals *t, struct cli *cli, struct err *err
     for (size_t i = 0; i < reply_count(names); i++) {
         const char *queue = reply_str(reply_at(names, i));
         struct series_total *total = &t->of[t->n];
-        struct reply *r = ask(cli, queue, "total", 0, 1, err);
+        struct reply *r = ask(s, queue, "total", 0, 1, err);
 
         if (r == NULL) {
             reply_free(names);
@@ -83,28 +83,28 @@ static void add_rows(const struct series_span *s, const struct reply *text, int6
     }
 }
 
-int series_read(struct cli *cli, const char *queue, const struct series_span *s,
+int series_read(struct ask_server *s, const char *queue, const struct series_span *span,
                 uint64_t (*ret)[SERIES_COLUMNS], struct err *err)
 {
-    int64_t rows = s->by_hour ? 24 : 60; /* in one text */
-    int64_t first = s->from / rows;
-    int64_t last = (s->from + s->bucket * (int64_t)s->nbuckets - 1) / rows;
+    int64_t rows = span->by_hour ? 24 : 60; /* in one text */
+    int64_t first = span->from / rows;
+    int64_t last = (span->from + span->bucket * (int64_t)span->nbuckets - 1) / rows;
 
-    memset(ret, 0, s->nbuckets * sizeof(*ret));
+    memset(ret, 0, span->nbuckets * sizeof(*ret));
     for (; first <= last; first += TEXTS_MAX) {
         int64_t n = last - first + 1 < TEXTS_MAX ? last - first + 1 : TEXTS_MAX;
-        struct reply *r = ask(cli, queue, s->by_hour ? "h" : "m", first, n, err);
+        struct reply *r = ask(s, queue, span->by_hour ? "h" : "m", first, n, err);
 
         if (r == NULL)
             return -1;
         for (int64_t i = 0; i < n; i++)
-            add_rows(s, reply_at(r, 1 + (size_t)i), (first + i) * rows, rows, ret);
+            add_rows(span, reply_at(r, 1 + (size_t)i), (first + i) * rows, rows, ret);
         reply_free(r);
     }
     return 0;
 }
 
-int64_t series_distinct(struct cli *cli, const char *queue, int64_t first, int64_t last,
+int64_t series_distinct(struct ask_server *s, const char *queue, int64_t first, int64_t last,
                         struct err *err)
 {
     struct ask_call call = {.n = 0};
@@ -119,7 +119,7 @@ int64_t series_distinct(struct cli *cli, const char *queue, int64_t first, int64
     ask_call_puts(&call, queue);
     ask_call_puts(&call, from);
     ask_call_puts(&call, count);
-    r = ask_fcall(&cli->server, "later_v1_distinct", &call, err);
+    r = ask_fcall(s, "later_v1_distinct", &call, err);
     n = r != NULL ? reply_int(reply_at(r, 0)) : -1;
     reply_free(r);
     return n;

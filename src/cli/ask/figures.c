@@ -1,4 +1,4 @@
-#include "cli/show/figures.h"
+#include "cli/ask/figures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void take_queue(struct figures *f, const struct reply *r, const struct re
 
 /* Read one page at cursor, and set cursor to the next page. The first page also brings the counters
  * of all queues together. */
-static int take_page(struct figures *f, struct cli *cli, char cursor[32], struct err *err)
+static int take_page(struct figures *f, struct ask_server *s, char cursor[32], struct err *err)
 {
     struct ask_call call = {.n = 0};
     bool is_first = strcmp(cursor, "0") == 0;
@@ -62,7 +62,7 @@ static int take_page(struct figures *f, struct cli *cli, char cursor[32], struct
         ask_call_puts(&call, "retried");
         ask_call_puts(&call, "unheard");
     }
-    r = ask_fcall(&cli->server, "later_v1_metrics", &call, err);
+    r = ask_fcall(s, "later_v1_metrics", &call, err);
     if (r == NULL)
         return -1;
     f->now_ms = reply_int(reply_at(r, NOW));
@@ -99,14 +99,14 @@ static void sort_queues(struct figures *f)
     f->n = kept;
 }
 
-int figures_read(struct figures *f, struct cli *cli, struct err *err)
+int figures_read(struct figures *f, struct ask_server *s, struct err *err)
 {
     char cursor[32] = "0";
     int pages = 0;
 
     *f = (struct figures){.n = 0};
     do {
-        if (take_page(f, cli, cursor, err) < 0)
+        if (take_page(f, s, cursor, err) < 0)
             return -1;
         if (++pages == PAGES_MAX || cursor[0] == '\0')
             return err_set(err, ERR_DATA, "the list of queues does not end");

@@ -1,4 +1,4 @@
-#include "cli/show/listing.h"
+#include "cli/ask/listing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int move_on(struct listing *l, const struct reply *cursor, struct err *er
     return 0;
 }
 
-struct reply *listing_next(struct listing *l, struct cli *cli, int64_t count, struct err *err)
+struct reply *listing_next(struct listing *l, struct ask_server *s, int64_t count, struct err *err)
 {
     struct ask_call call = {.n = 0};
     char cursor[sizeof(l->cursor)];
@@ -36,7 +36,7 @@ struct reply *listing_next(struct listing *l, struct cli *cli, int64_t count, st
     ask_call_puts(&call, l->state);
     ask_call_puts(&call, cursor);
     ask_call_puts(&call, digits);
-    r = ask_fcall(&cli->server, "later_v1_list", &call, err);
+    r = ask_fcall(s, "later_v1_list", &call, err);
     if (r != NULL && move_on(l, reply_at(r, 0), err) == 0)
         return r;
     reply_free(r);

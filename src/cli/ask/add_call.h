@@ -3,10 +3,10 @@
  * were added. Since each such call carries a token, asking again on a fresh connection is safe:
  * what was added is answered with its ids instead of being added twice.
  */
-#ifndef LATER_CLI_ADD_CALL_H
-#define LATER_CLI_ADD_CALL_H
+#ifndef LATER_CLI_ASK_ADD_CALL_H
+#define LATER_CLI_ASK_ADD_CALL_H
 
-#include "cli/cli.h"
+#include "cli/ask/ask.h"
 
 #define ADD_TOKEN 33 /* bytes of a token, with its NUL */
 
@@ -14,7 +14,7 @@
 int add_token(struct ask_call *call, char token[ADD_TOKEN], struct err *err);
 
 /* Connect and call, once more if the answer is lost. The caller frees the reply; NULL with err. */
-struct reply *add_call(struct cli *cli, const char *function, const struct ask_call *call,
+struct reply *add_call(struct ask_server *s, const char *function, const struct ask_call *call,
                        struct err *err);
 
 #endif
