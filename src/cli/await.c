@@ -32,14 +32,12 @@ struct await {
  * which also holds on to it when the key goes to another one. */
 static int find_id(struct await *w, const char *job, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     struct reply *r;
 
     w->id = job;
     if (strchr(job, '@') == NULL)
         return 0;
-    ask_call_puts(&call, job);
-    r = ask_fcall(&w->cli->server, "later_show", &call, err);
+    r = ask_words(&w->cli->server, err, "later_show", job, NULL);
     if (r == NULL)
         return -1;
     text_copy(w->found, sizeof(w->found), reply_str(reply_at(r, 1)));
@@ -71,11 +69,8 @@ static bool has_ended(const char *state)
 /* 1: the job has ended, outcome is set. 0: not yet. -1 with err. */
 static int ask(struct await *w, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-    struct reply *r;
+    struct reply *r = ask_words(&w->cli->server, err, "later_v1_await", w->id, NULL);
 
-    ask_call_puts(&call, w->id);
-    r = ask_fcall(&w->cli->server, "later_v1_await", &call, err);
     if (r == NULL)
         return -1;
     if (outcome_of_reply(r, &w->outcome) < 0) {

@@ -143,11 +143,8 @@ static bool judge_paused_schedule(void *arg, const struct reply *row, int64_t no
 static int judge_paused_queue(const struct judging *j, const char *queue, struct cli *cli,
                               struct err *err)
 {
-    struct ask_call call = {.n = 0};
-    struct reply *r;
+    struct reply *r = ask_words(&cli->server, err, "later_stats", queue, NULL);
 
-    ask_call_puts(&call, queue);
-    r = ask_fcall(&cli->server, "later_stats", &call, err);
     if (r == NULL)
         return -1;
     judge_pause(j, "queue", queue, "later resume",

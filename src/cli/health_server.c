@@ -354,9 +354,8 @@ int health_server(struct cli *cli, struct err *err)
  * is nothing to add: whatever refuses the producers' adds refuses this one. */
 static void find_refusal(struct health *h, struct cli *cli)
 {
-    struct ask_call nothing = {.n = 0};
     struct err err = ERR_INIT;
-    struct reply *r = ask_fcall(&cli->server, "later_add", &nothing, &err);
+    struct reply *r = ask_words(&cli->server, &err, "later_add", NULL);
     enum error_class class = r == NULL ? error_reply_class(err.text) : ERROR_CLASS_NONE;
 
     reply_free(r);

@@ -147,9 +147,8 @@ static void judge_reload(struct health *h, const struct reply *w)
 
 void health_workers_judge(struct health *h, struct cli *cli)
 {
-    struct ask_call call = {.n = 0};
     struct err ignored = ERR_INIT;
-    struct reply *r = ask_fcall(&cli->server, "later_v1_workers", &call, &ignored);
+    struct reply *r = ask_words(&cli->server, &ignored, "later_v1_workers", NULL);
 
     for (size_t i = 1; i < reply_count(r); i++) {
         if (!is_alive(reply_at(r, i)) || reply_count(reply_at(r, i)) <= WORKER_DEFECTS)

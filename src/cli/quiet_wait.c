@@ -37,13 +37,6 @@ static struct quiet_worker *find(const struct quiet_waiting *w, int64_t epoch)
     return NULL;
 }
 
-static struct reply *ask(const struct quiet_waiting *w, struct err *err)
-{
-    struct ask_call call = {.n = 0};
-
-    return ask_fcall(&w->cli->server, "later_v1_workers", &call, err);
-}
-
 static bool is_meant(const struct quiet_waiting *w, const struct reply *row)
 {
     return (strcmp(w->who, "*") == 0 && !reply_is(reply_at(row, WORKER_COUNTER), "dead")) ||
@@ -53,7 +46,7 @@ static bool is_meant(const struct quiet_waiting *w, const struct reply *row)
 /* Remember those that are meant. Others may register later. */
 static int begin(struct quiet_waiting *w, struct err *err)
 {
-    struct reply *r = ask(w, err);
+    struct reply *r = ask_words(&w->cli->server, err, "later_v1_workers", NULL);
 
     if (r == NULL)
         return -1;
@@ -122,12 +115,8 @@ static int judge(struct quiet_waiting *w, const struct reply *row, struct err *e
 
 static int tell_again(const struct quiet_waiting *w, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-    struct reply *r;
+    struct reply *r = ask_words(&w->cli->server, err, "later_v1_quiet", w->who, "on", NULL);
 
-    ask_call_puts(&call, w->who);
-    ask_call_puts(&call, "on");
-    r = ask_fcall(&w->cli->server, "later_v1_quiet", &call, err);
     /* Meanwhile it may have stopped. */
     if (r == NULL && !ask_is_refusal(err, "ELATER_WORKER"))
         return -1;
@@ -139,7 +128,7 @@ static int tell_again(const struct quiet_waiting *w, struct err *err)
 /* 1: all of them hold nothing. 0: not yet. -1 with err. */
 static int query(struct quiet_waiting *w, struct err *err)
 {
-    struct reply *r = ask(w, err);
+    struct reply *r = ask_words(&w->cli->server, err, "later_v1_workers", NULL);
     bool is_all = true, must_tell = false;
     int rc = r != NULL ? 0 : -1;
 

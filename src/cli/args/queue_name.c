@@ -12,16 +12,6 @@
 
 enum { KNOWN, SERVED };
 
-/* later_v1_known of the queue; NULL: it cannot be asked. */
-static struct reply *ask(struct cli *cli, const char *queue)
-{
-    struct ask_call call = {.n = 0};
-    struct err ignored = ERR_INIT;
-
-    ask_call_puts(&call, queue);
-    return ask_fcall(&cli->server, "later_v1_known", &call, &ignored);
-}
-
 /* The nearest name of all queues, NULL: none is near. Points into stats. */
 static const char *nearest(const char *queue, const struct reply *stats)
 {
@@ -36,9 +26,8 @@ static const char *nearest(const char *queue, const struct reply *stats)
 
 static int not_known(struct cli *cli, const char *queue, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     struct err ignored = ERR_INIT;
-    struct reply *stats = ask_fcall(&cli->server, "later_stats", &call, &ignored);
+    struct reply *stats = ask_words(&cli->server, &ignored, "later_stats", NULL);
     const char *near = nearest(queue, stats);
 
     if (near != NULL)
@@ -54,7 +43,8 @@ static int not_known(struct cli *cli, const char *queue, struct err *err)
 
 int queue_name_check(struct cli *cli, const char *queue, struct err *err)
 {
-    struct reply *r = ask(cli, queue);
+    struct err ignored = ERR_INIT;
+    struct reply *r = ask_words(&cli->server, &ignored, "later_v1_known", queue, NULL);
     bool is_known = r == NULL || reply_int(reply_at(r, KNOWN)) == 1;
 
     reply_free(r);

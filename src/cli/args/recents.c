@@ -92,12 +92,10 @@ static int refuse(int64_t place, size_t n, struct err *err)
 /* The list of this user; NULL with err. */
 static struct reply *ask(struct cli *cli, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     char who[WHO];
 
     recents_who(who, sizeof(who));
-    ask_call_puts(&call, who);
-    return ask_fcall(&cli->server, "later_v1_recents", &call, err);
+    return ask_words(&cli->server, err, "later_v1_recents", who, NULL);
 }
 
 /* The id at this place. 0 or -1. */

@@ -1,6 +1,7 @@
 #include "cli/ask/ask.h"
 
 #include <poll.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -82,6 +83,19 @@ struct reply *ask_fcall(struct ask_server *s, const char *function, const struct
     if (r == NULL)
         name_refused(s, function, err);
     return r;
+}
+
+struct reply *ask_words(struct ask_server *s, struct err *err, const char *function, ...)
+{
+    struct ask_call call = {.n = 0};
+    const char *word;
+    va_list ap;
+
+    va_start(ap, function);
+    while ((word = va_arg(ap, const char *)) != NULL)
+        ask_call_puts(&call, word);
+    va_end(ap);
+    return ask_fcall(s, function, &call, err);
 }
 
 struct reply *ask_loaded(struct ask_server *s, const char *function, const struct ask_call *call,

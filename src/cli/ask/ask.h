@@ -42,8 +42,12 @@ void ask_call_puts(struct ask_call *call, const char *s);
 /* Call a function of the library in the namespace. The caller frees the reply; NULL with err. */
 struct reply *ask_fcall(struct ask_server *s, const char *function, const struct ask_call *call,
                         struct err *err);
+/* The same; its arguments are the words up to the first NULL. */
+struct reply *ask_words(struct ask_server *s, struct err *err, const char *function, ...)
+    __attribute__((sentinel));
 
-/* The same, but a function that the server does not have is an error: no library is loaded. */
+/* The same as ask_fcall, but a function that the server does not have is an error: no library is
+ * loaded. */
 struct reply *ask_loaded(struct ask_server *s, const char *function, const struct ask_call *call,
                          struct err *err);
 /* Is err that error? */

@@ -53,16 +53,10 @@ static void take_queue(struct figures *f, const struct reply *r, const struct re
  * of all queues together. */
 static int take_page(struct figures *f, struct ask_server *s, char cursor[32], struct err *err)
 {
-    struct ask_call call = {.n = 0};
     bool is_first = strcmp(cursor, "0") == 0;
-    struct reply *r;
+    struct reply *r =
+        ask_words(s, err, "later_v1_metrics", cursor, is_first ? "retried" : NULL, "unheard", NULL);
 
-    ask_call_puts(&call, cursor);
-    if (is_first) {
-        ask_call_puts(&call, "retried");
-        ask_call_puts(&call, "unheard");
-    }
-    r = ask_fcall(s, "later_v1_metrics", &call, err);
     if (r == NULL)
         return -1;
     f->now_ms = reply_int(reply_at(r, NOW));

@@ -25,18 +25,13 @@ static int move_on(struct listing *l, const struct reply *cursor, struct err *er
 
 struct reply *listing_next(struct listing *l, struct ask_server *s, int64_t count, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     char cursor[sizeof(l->cursor)];
     char digits[24];
     struct reply *r;
 
     memcpy(cursor, l->cursor, sizeof(cursor));
     (void)snprintf(digits, sizeof(digits), "%lld", (long long)count);
-    ask_call_puts(&call, l->queue);
-    ask_call_puts(&call, l->state);
-    ask_call_puts(&call, cursor);
-    ask_call_puts(&call, digits);
-    r = ask_fcall(s, "later_v1_list", &call, err);
+    r = ask_words(s, err, "later_v1_list", l->queue, l->state, cursor, digits, NULL);
     if (r != NULL && move_on(l, reply_at(r, 0), err) == 0)
         return r;
     reply_free(r);

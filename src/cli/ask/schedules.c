@@ -43,11 +43,8 @@ static int read_all(struct ask_server *s, struct all *all, struct err *err)
     char cursor[24] = "0";
 
     do {
-        struct ask_call call = {.n = 0};
-        struct reply *page;
+        struct reply *page = ask_words(s, err, "later_v1_schedules", cursor, NULL);
 
-        ask_call_puts(&call, cursor);
-        page = ask_fcall(s, "later_v1_schedules", &call, err);
         if (page == NULL)
             return -1;
         keep(all, page);

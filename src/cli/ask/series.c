@@ -13,25 +13,18 @@
 
 struct reply *series_names(struct ask_server *s, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-
-    return ask_fcall(s, "later_v1_series", &call, err);
+    return ask_words(s, err, "later_v1_series", NULL);
 }
 
 /* n texts of one kind. */
 static struct reply *ask(struct ask_server *s, const char *queue, const char *kind, int64_t first,
                          int64_t n, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     char from[24], count[24];
 
     (void)snprintf(from, sizeof(from), "%lld", (long long)first);
     (void)snprintf(count, sizeof(count), "%lld", (long long)n);
-    ask_call_puts(&call, queue);
-    ask_call_puts(&call, kind);
-    ask_call_puts(&call, from);
-    ask_call_puts(&call, count);
-    return ask_fcall(s, "later_v1_series", &call, err);
+    return ask_words(s, err, "later_v1_series", queue, kind, from, count, NULL);
 }
 
 int series_totals_read(struct series_totals *t, struct ask_server *s, struct err *err)
@@ -107,7 +100,6 @@ int series_read(struct ask_server *s, const char *queue, const struct series_spa
 int64_t series_distinct(struct ask_server *s, const char *queue, int64_t first, int64_t last,
                         struct err *err)
 {
-    struct ask_call call = {.n = 0};
     char from[24], count[24];
     struct reply *r;
     int64_t n;
@@ -116,10 +108,7 @@ int64_t series_distinct(struct ask_server *s, const char *queue, int64_t first, 
         first = last - DAYS_MAX + 1;
     (void)snprintf(from, sizeof(from), "%lld", (long long)first);
     (void)snprintf(count, sizeof(count), "%lld", (long long)(last - first + 1));
-    ask_call_puts(&call, queue);
-    ask_call_puts(&call, from);
-    ask_call_puts(&call, count);
-    r = ask_fcall(s, "later_v1_distinct", &call, err);
+    r = ask_words(s, err, "later_v1_distinct", queue, from, count, NULL);
     n = r != NULL ? reply_int(reply_at(r, 0)) : -1;
     reply_free(r);
     return n;

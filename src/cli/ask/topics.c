@@ -8,11 +8,8 @@
 /* The next page. 0 or -1. */
 static int read_page(struct topics *t, struct ask_server *s, const char *cursor, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-    struct reply *r;
+    struct reply *r = ask_words(s, err, "later_topics", cursor, NULL);
 
-    ask_call_puts(&call, cursor);
-    r = ask_fcall(s, "later_topics", &call, err);
     if (r == NULL)
         return -1;
     t->page = mem_grow(t->page, t->npages + 1, sizeof(struct reply *));

@@ -131,13 +131,11 @@ static bool is_same(const struct import *im, const struct reply *r, const struct
 static int look_up(struct import *im, const char *name, const struct crontab_line *l,
                    struct err *err)
 {
-    struct ask_call call = {.n = 0};
     struct err refusal = ERR_INIT;
     struct reply *r;
     char why[256];
 
-    ask_call_puts(&call, name);
-    r = ask_fcall(&im->cli->server, "later_schedules", &call, &refusal);
+    r = ask_words(&im->cli->server, &refusal, "later_schedules", name, NULL);
     if (r == NULL && ask_is_refusal(&refusal, "ELATER_NOSCHEDULE"))
         return 1;
     if (r == NULL) {

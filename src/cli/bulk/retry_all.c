@@ -48,14 +48,11 @@ static bool is_overtaken(const struct err *err)
 /* Due in so many ms. 1: retried. 0: it was not dead any more. -1 with err. */
 static int retry(struct cli *cli, const char *id, int64_t ms, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     char when[32];
     struct reply *r;
 
     (void)snprintf(when, sizeof(when), "+%lldms", (long long)ms);
-    ask_call_puts(&call, id);
-    ask_call_puts(&call, when);
-    r = ask_fcall(&cli->server, "later_retry", &call, err);
+    r = ask_words(&cli->server, err, "later_retry", id, when, NULL);
     if (r == NULL)
         return is_overtaken(err) ? 0 : -1;
     reply_free(r);

@@ -68,7 +68,6 @@ static void show_pace(const struct reply *r, struct pace p)
 /* Why the member that died first did. Nothing if it is gone. */
 static void show_first_death(struct cli *cli, const struct reply *id)
 {
-    struct ask_call call = {.n = 0};
     struct err err = ERR_INIT;
     const struct reply *last;
     struct outcome outcome;
@@ -76,8 +75,7 @@ static void show_first_death(struct cli *cli, const struct reply *id)
 
     if (id == NULL)
         return;
-    ask_call_puts(&call, reply_str(id));
-    job = ask_fcall(&cli->server, "later_show", &call, &err);
+    job = ask_words(&cli->server, &err, "later_show", reply_str(id), NULL);
     last = reply_named(job, "outcome");
     if (last != NULL && outcome_parse(reply_str(last), reply_len(last), &outcome) == 0) {
         out_label("");

@@ -346,7 +346,6 @@ static int put_histograms(struct metrics *m, struct cli *cli, struct err *err)
 int metrics_show(struct cli *cli, struct err *err)
 {
     struct metrics m = {.live = 0};
-    struct ask_call health = {.n = 0};
     struct reply *r;
     int rc;
 
@@ -355,8 +354,7 @@ int metrics_show(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "--prometheus shows all queues, in a format of its own: "
                        "neither QUEUE nor --json, --since and --by go with it");
-    ask_call_puts(&health, HEALTH_LATE_MS);
-    r = ask_fcall(&cli->server, "later_v1_health", &health, err);
+    r = ask_words(&cli->server, err, "later_v1_health", HEALTH_LATE_MS, NULL);
     rc = r != NULL ? figures_read(&m.of, &cli->server, err) : -1;
     if (rc == 0) {
         m.ns = cli->server.target.ns;

@@ -91,14 +91,12 @@ static void note(struct cli *cli, const struct reply *r)
 /* The job of this id has ended, as far as the caller may ask. */
 static bool has_ended(struct cli *cli, const char *id)
 {
-    struct ask_call call = {.n = 0};
     struct err err = ERR_INIT;
     const struct reply *state;
     struct reply *r;
     bool has;
 
-    ask_call_puts(&call, id);
-    r = ask_fcall(&cli->server, "later_show", &call, &err);
+    r = ask_words(&cli->server, &err, "later_show", id, NULL);
     state = reply_named(r, "state");
     has = r == NULL ? ask_is_refusal(&err, "ELATER_NOJOB")
                     : reply_is(state, "done") || reply_is(state, "dead");

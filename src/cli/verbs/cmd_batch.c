@@ -23,10 +23,7 @@
 /* Call the function with the name of the batch. The caller frees the reply; NULL with err. */
 static struct reply *call_named(struct cli *cli, const char *function, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-
-    ask_call_puts(&call, cli->argv[1]);
-    return ask_fcall(&cli->server, function, &call, err);
+    return ask_words(&cli->server, err, function, cli->argv[1], NULL);
 }
 
 /* ---- add, seal */
@@ -226,12 +223,9 @@ static int run_cancel(struct cli *cli, struct err *err)
     int64_t cancelled = 0, cancelling = 0;
 
     do {
-        struct ask_call call = {.n = 0};
-        struct reply *r;
+        struct reply *r =
+            ask_words(&cli->server, err, "later_batch_cancel", cli->argv[1], before, NULL);
 
-        ask_call_puts(&call, cli->argv[1]);
-        ask_call_puts(&call, before);
-        r = ask_fcall(&cli->server, "later_batch_cancel", &call, err);
         if (r == NULL)
             return -1;
         cancelled += reply_int(reply_at(r, 0));

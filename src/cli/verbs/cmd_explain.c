@@ -201,14 +201,6 @@ static json_t *to_json(const struct reply *r)
     return line;
 }
 
-static struct reply *ask(struct cli *cli, const char *id, struct err *err)
-{
-    struct ask_call call = {.n = 0};
-
-    ask_call_puts(&call, id);
-    return ask_fcall(&cli->server, "later_explain", &call, err);
-}
-
 /* ---- a queue */
 
 #define PAGES 20 /* most that are read for its next job */
@@ -303,7 +295,6 @@ static void show_queue(const struct cli *cli, const struct reply *stats,
 
 static int explain_queue(struct cli *cli, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     struct next_job next = {.is_there = false};
     struct reply *stats, *first = NULL;
     int64_t now_ms;
@@ -311,8 +302,7 @@ static int explain_queue(struct cli *cli, struct err *err)
 
     if (queue_name_check(cli, cli->argv[0], err) < 0)
         return -1;
-    ask_call_puts(&call, cli->argv[0]);
-    stats = ask_fcall(&cli->server, "later_stats", &call, err);
+    stats = ask_words(&cli->server, err, "later_stats", cli->argv[0], NULL);
     if (stats == NULL)
         return -1;
     now_ms = reply_int(reply_at(stats, STATS_NOW));
@@ -320,7 +310,8 @@ static int explain_queue(struct cli *cli, struct err *err)
     if (rc == 0 && !next.is_due)
         rc = find_next(cli, "parked", now_ms, &next, err);
     if (rc == 0 && next.id[0] != '\0')
-        rc = (first = ask(cli, next.id, err)) != NULL ? 0 : -1;
+        rc =
+            (first = ask_words(&cli->server, err, "later_explain", next.id, NULL)) != NULL ? 0 : -1;
     if (rc == 0)
         show_queue(cli, stats, &next, first);
     reply_free(first);
@@ -335,7 +326,7 @@ static int run(struct cli *cli, struct err *err)
 
     if (!job_is_id(what, strlen(what)) && text_is_queue_name(what, strlen(what)))
         return explain_queue(cli, err);
-    r = ask(cli, what, err);
+    r = ask_words(&cli->server, err, "later_explain", what, NULL);
     if (r == NULL)
         return -1;
     if (cli->json)

@@ -314,14 +314,12 @@ static int query(struct gates *g, size_t from, struct err *err)
 
 static int query_all(struct gates *g, struct err *err)
 {
-    struct ask_call none = {.n = 0};
-
     if (g->cli->argc > 0)
         take_names(g);
     else if (find(g, err) < 0)
         return -1;
     sort(g);
-    g->workers = ask_fcall(&g->cli->server, "later_v1_workers", &none, err);
+    g->workers = ask_words(&g->cli->server, err, "later_v1_workers", NULL);
     if (g->workers == NULL)
         return -1;
     g->now_ms = reply_int(reply_at(g->workers, 0));

@@ -285,9 +285,8 @@ static bool judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
  * older library cannot tell. */
 static void judge_suspects(struct health *h, struct cli *cli)
 {
-    struct ask_call nothing = {.n = 0};
     struct err ignored = ERR_INIT;
-    struct reply *r = ask_fcall(&cli->server, "later_v1_suspects", &nothing, &ignored);
+    struct reply *r = ask_words(&cli->server, &ignored, "later_v1_suspects", NULL);
     char span[48];
 
     for (size_t i = 1; i < reply_count(r); i++) {
@@ -346,13 +345,10 @@ static void show(const struct cli *cli, struct health *h, const char *status)
 static int judge_namespace(struct cli *cli, const struct health_limits *limits, struct err *err)
 {
     struct health h = {json_array(), json_array(), 0};
-    struct ask_call call = {.n = 0};
     struct err ignored = ERR_INIT;
     bool is_degraded;
-    struct reply *r;
+    struct reply *r = ask_words(&cli->server, err, "later_v1_health", HEALTH_LATE_MS, NULL);
 
-    ask_call_puts(&call, HEALTH_LATE_MS);
-    r = ask_fcall(&cli->server, "later_v1_health", &call, err);
     if (r == NULL || health_limits_judge(limits, &h, cli, err) < 0) {
         reply_free(r);
         health_add(h.causes, "cause", "redis", "%s", err->text);
@@ -438,14 +434,12 @@ static bool is_any_ready(const struct probe_daemon *found, size_t n)
 /* Redis' view of the workers, for --ready. NULL: it cannot be asked, which is a cause. */
 static struct reply *ask_server(struct cli *cli, struct health *h)
 {
-    struct ask_call call = {.n = 0};
     struct err err = ERR_INIT;
     struct reply *r;
 
     if (cli->server.target.timeout_ms > READY_MS)
         cli->server.target.timeout_ms = READY_MS;
-    ask_call_puts(&call, HEALTH_LATE_MS);
-    r = ask_fcall(&cli->server, "later_v1_health", &call, &err);
+    r = ask_words(&cli->server, &err, "later_v1_health", HEALTH_LATE_MS, NULL);
     if (r == NULL)
         health_add(h->causes, "cause", "redis", "%s", err.text);
     return r;

@@ -42,13 +42,8 @@ static void show(const struct cli *cli, const char *id, const struct reply *r)
 static int act(struct cli *cli, const char *function, const char *id, const char *more,
                struct err *err)
 {
-    struct ask_call call = {.n = 0};
-    struct reply *r;
+    struct reply *r = ask_words(&cli->server, err, function, id, more, NULL);
 
-    ask_call_puts(&call, id);
-    if (more != NULL)
-        ask_call_puts(&call, more);
-    r = ask_fcall(&cli->server, function, &call, err);
     if (r == NULL)
         return -1;
     show(cli, id, r);

@@ -96,8 +96,7 @@ static int list(struct cli *cli, struct err *err)
         {"NAME", false, true},    {"KIND", false, false}, {"LIMIT", true, false},
         {"PER", true, false},     {"BURST", true, false}, {"ALGORITHM", false, false},
         {"ON LOST", false, false}};
-    struct ask_call call = {.n = 0};
-    struct reply *r = ask_fcall(&cli->server, "later_limits", &call, err);
+    struct reply *r = ask_words(&cli->server, err, "later_limits", NULL);
     CLEANUP_FREE struct limit *limits = NULL;
     size_t n = reply_count(r) / 2;
     struct table table;
@@ -180,12 +179,10 @@ static int set(struct cli *cli, struct err *err)
 
 static int delete (struct cli *cli, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     struct reply *r;
     bool was_there;
 
-    ask_call_puts(&call, cli->argv[1]);
-    r = ask_fcall(&cli->server, "later_limit_del", &call, err);
+    r = ask_words(&cli->server, err, "later_limit_del", cli->argv[1], NULL);
     if (r == NULL)
         return -1;
     was_there = reply_int(r) != 0;

@@ -25,16 +25,12 @@ struct purge {
 /* Remove at most this many in one call; 0: only count what is left. 0 or -1. */
 static int remove_some(struct purge *p, int64_t most, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     char digits[24];
     struct reply *r;
     int64_t removed;
 
     (void)snprintf(digits, sizeof(digits), "%lld", (long long)most);
-    ask_call_puts(&call, p->queue);
-    ask_call_puts(&call, p->state);
-    ask_call_puts(&call, digits);
-    r = ask_fcall(&p->cli->server, "later_v1_purge", &call, err);
+    r = ask_words(&p->cli->server, err, "later_v1_purge", p->queue, p->state, digits, NULL);
     if (r == NULL)
         return -1;
     removed = reply_int(reply_at(r, 0));
@@ -130,7 +126,6 @@ static int remove_all(struct purge *p, struct err *err)
 /* Remove the name of the queue. The library refuses if it has jobs or a worker. */
 static int forget(struct cli *cli, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     struct reply *r;
 
     if (cli_value(cli, "state") != NULL || cli_value(cli, "dry-run") != NULL)
@@ -139,8 +134,7 @@ static int forget(struct cli *cli, struct err *err)
                        "--dry-run");
     if (queue_name_check(cli, cli->argv[0], err) < 0)
         return -1;
-    ask_call_puts(&call, cli->argv[0]);
-    r = ask_fcall(&cli->server, "later_v1_forget", &call, err);
+    r = ask_words(&cli->server, err, "later_v1_forget", cli->argv[0], NULL);
     if (r == NULL)
         return -1;
     status_show(cli, "queue", cli->argv[0], reply_str(r));

@@ -134,7 +134,6 @@ static int run_quiet(struct cli *cli, struct err *err)
     bool is_all = cli_value(cli, "all") != NULL, is_off = cli_value(cli, "off") != NULL;
     bool waits = cli_value(cli, "wait") != NULL;
     const char *who = is_all ? "*" : cli->argv[0];
-    struct ask_call call = {.n = 0};
     int64_t told, held = 0;
     struct mono deadline;
     struct reply *r;
@@ -147,9 +146,7 @@ static int run_quiet(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE, "--wait waits for jobs to end: it does not go with --off");
     if (read_timeout(cli, &deadline, err) < 0)
         return -1;
-    ask_call_puts(&call, who);
-    ask_call_puts(&call, is_off ? "off" : "on");
-    r = ask_fcall(&cli->server, "later_v1_quiet", &call, err);
+    r = ask_words(&cli->server, err, "later_v1_quiet", who, is_off ? "off" : "on", NULL);
     if (r == NULL)
         return -1;
     told = reply_int(r);

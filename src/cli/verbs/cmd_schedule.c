@@ -33,10 +33,7 @@
 /* Call the function with the name of the schedule. The caller frees the reply; NULL with err. */
 static struct reply *call_named(struct cli *cli, const char *function, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-
-    ask_call_puts(&call, cli->argv[1]);
-    return ask_fcall(&cli->server, function, &call, err);
+    return ask_words(&cli->server, err, function, cli->argv[1], NULL);
 }
 
 /* Show [NAME, status], and free it. 0, or -1 if it is NULL. */
@@ -382,19 +379,13 @@ static int64_t *list_occurrences(const struct catch_up_rule *rule, const struct 
 /* Add the job of an occurrence, due delay_ms from now. 0 or -1. */
 static int add_past(struct cli *cli, int64_t at_ms, int64_t delay_ms, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     char occurrence[24], due[24];
     struct reply *r;
 
     (void)snprintf(occurrence, sizeof(occurrence), "%" PRId64, at_ms);
     (void)snprintf(due, sizeof(due), "+%" PRId64 "ms", delay_ms);
-    ask_call_puts(&call, cli->argv[1]);
-    ask_call_puts(&call, "for");
-    ask_call_puts(&call, occurrence);
-    ask_call_puts(&call, "at");
-    ask_call_puts(&call, due);
-    ask_call_puts(&call, "force");
-    r = ask_fcall(&cli->server, "later_schedule_run", &call, err);
+    r = ask_words(&cli->server, err, "later_schedule_run", cli->argv[1], "for", occurrence, "at",
+                  due, "force", NULL);
     reply_free(r);
     return r != NULL ? 0 : -1;
 }
@@ -458,7 +449,6 @@ static int run_calendar(struct cli *cli, struct err *err)
     const char *text = cli_value(cli, "year");
     int64_t now_s = local_now_ms() / 1000, year;
     time_t at = (time_t)now_s;
-    struct ask_call call = {.n = 0};
     struct reply *r;
     char number[24];
     struct tm tm;
@@ -468,9 +458,7 @@ static int run_calendar(struct cli *cli, struct err *err)
     if (text != NULL && text_parse_int(text, 1970, 9998, &year) < 0)
         return err_set(err, ERR_USAGE, "--year %.20s: write it as 2026", text);
     (void)snprintf(number, sizeof(number), "%" PRId64, year);
-    ask_call_puts(&call, cli->argv[1]);
-    ask_call_puts(&call, number);
-    r = ask_fcall(&cli->server, "later_schedule_calendar", &call, err);
+    r = ask_words(&cli->server, err, "later_schedule_calendar", cli->argv[1], number, NULL);
     if (r == NULL)
         return -1;
     if (reply_len(r) == 0 && need_schedule(cli, err) < 0) {

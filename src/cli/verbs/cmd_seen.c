@@ -106,8 +106,7 @@ static int list(struct cli *cli, struct err *err)
         {"NAME", false, true},      {"KEYS", true, false},      {"MEMORY", true, false},
         {"FOR", true, false},       {"ERROR", true, false},     {"CAPACITY", true, false},
         {"FORGOTTEN", false, true}, {"FULL", true, TABLE_SPARE}};
-    struct ask_call call = {.n = 0};
-    struct reply *r = ask_fcall(&cli->server, "later_seen_list", &call, err);
+    struct reply *r = ask_words(&cli->server, err, "later_seen_list", NULL);
     struct table table;
     int64_t now_ms;
 
@@ -130,12 +129,10 @@ static int list(struct cli *cli, struct err *err)
 
 static int forget(struct cli *cli, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     struct reply *r;
     bool was_there;
 
-    ask_call_puts(&call, cli->argv[1]);
-    r = ask_fcall(&cli->server, "later_seen_del", &call, err);
+    r = ask_words(&cli->server, err, "later_seen_del", cli->argv[1], NULL);
     if (r == NULL)
         return -1;
     was_there = reply_int(r) != 0;

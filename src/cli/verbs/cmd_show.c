@@ -131,11 +131,8 @@ static void show_json(const struct reply *r)
 
 static int run(struct cli *cli, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-    struct reply *r;
+    struct reply *r = ask_words(&cli->server, err, "later_show", cli->argv[0], NULL);
 
-    ask_call_puts(&call, cli->argv[0]);
-    r = ask_fcall(&cli->server, "later_show", &call, err);
     if (r == NULL)
         return -1;
     if (cli_value(cli, "payload") != NULL)

@@ -190,7 +190,6 @@ static void stats_show(const struct reply *r)
 
 static int run_stats(struct cli *cli, struct err *err)
 {
-    struct ask_call call = {.n = 0};
     struct reply *r;
 
     if (cli_value(cli, "prometheus") != NULL)
@@ -199,9 +198,7 @@ static int run_stats(struct cli *cli, struct err *err)
         return history_show(cli, err);
     if (cli->argc > 0 && queue_name_check(cli, cli->argv[0], err) < 0)
         return -1;
-    if (cli->argc > 0)
-        ask_call_puts(&call, cli->argv[0]);
-    r = ask_fcall(&cli->server, "later_stats", &call, err);
+    r = ask_words(&cli->server, err, "later_stats", cli->argc > 0 ? cli->argv[0] : NULL, NULL);
     if (r == NULL)
         return -1;
     if (cli->json)
@@ -322,8 +319,7 @@ static void workers_show(const struct reply *r)
 
 static int run_workers(struct cli *cli, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-    struct reply *r = ask_fcall(&cli->server, "later_v1_workers", &call, err);
+    struct reply *r = ask_words(&cli->server, err, "later_v1_workers", NULL);
 
     if (r == NULL)
         return -1;

@@ -168,11 +168,8 @@ static void show_message(struct events *t, const char *p, size_t n)
 /* *was_on: Redis had not forgotten that somebody follows. */
 static int renew(struct events *t, bool *was_on, struct err *err)
 {
-    struct ask_call call = {.n = 0};
-    struct reply *r;
+    struct reply *r = ask_words(&t->cli->server, err, "later_v1_tail", FOLLOW_MS, NULL);
 
-    ask_call_puts(&call, FOLLOW_MS);
-    r = ask_fcall(&t->cli->server, "later_v1_tail", &call, err);
     if (r == NULL)
         return -1;
     *was_on = reply_int(reply_at(r, 1)) != 0;

@@ -67,12 +67,8 @@ static int run_ls(struct cli *cli, struct err *err)
 static int change(struct cli *cli, const char *function, const char *again, struct err *err)
 {
     static const char *const names[COLUMNS] = {"topic", "queue", "status", ""};
-    struct ask_call call = {.n = 0};
-    struct reply *r;
+    struct reply *r = ask_words(&cli->server, err, function, cli->argv[1], cli->argv[2], NULL);
 
-    ask_call_puts(&call, cli->argv[1]);
-    ask_call_puts(&call, cli->argv[2]);
-    r = ask_fcall(&cli->server, function, &call, err);
     if (r == NULL)
         return -1;
     if (cli->json) {
