@@ -8,7 +8,7 @@
 #   d  no call that blocks the loop, no fork, no string function without a bound
 #   e  which files read a clock
 #   f  the command writes to standard output by cli/show/out.h only, which keeps the errors
-#      cli/ask/ prints nothing and includes nothing else of cli/
+#      cli/ask/ prints nothing and includes nothing else of cli/; cli/show/ asks nothing
 #   g  no circle: a file uses another and is used by it, in however many steps
 #   h  no path of a build machine, no white space at the end of a line
 #
@@ -201,6 +201,8 @@ function check_code(code,    name) {
         bad("standard output is written by cli/show/out.h, which keeps the error")
     if (file ~ /^src\/cli\/ask\// && code ~ /(^|[^A-Za-z0-9_])stderr([^A-Za-z0-9_]|$)/)
         bad("cli/ask/ prints nothing: its caller does")
+    if (file ~ /^src\/cli\/show\// && code ~ /->server/)
+        bad("cli/show/ asks nothing: it is given the answer")
     if (code !~ /\(/)
         return
     for (name in never)

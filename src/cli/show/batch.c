@@ -66,29 +66,22 @@ static void show_pace(const struct reply *r, struct pace p)
 }
 
 /* Why the member that died first did. Nothing if it is gone. */
-static void show_first_death(struct cli *cli, const struct reply *id)
+static void show_first_death(const struct reply *job)
 {
-    struct err err = ERR_INIT;
-    const struct reply *last;
+    const struct reply *last = reply_named(job, "outcome");
     struct outcome outcome;
-    struct reply *job;
 
-    if (id == NULL)
-        return;
-    job = ask_words(&cli->server, &err, "later_show", reply_str(id), NULL);
-    last = reply_named(job, "outcome");
     if (last != NULL && outcome_parse(reply_str(last), reply_len(last), &outcome) == 0) {
         out_label("");
         out_text(outcome.reason, outcome.reason_len);
         out_printf("\n");
     }
-    reply_free(job);
 }
 
-void batch_show(struct cli *cli, const struct reply *r)
+void batch_show(const struct cli *cli, const struct reply *r, const struct reply *first_dead,
+                int64_t now_ms)
 {
     const struct reply *payload = reply_named(r, "payload");
-    int64_t now_ms = ask_now_ms(&cli->server);
     struct pace pace = pace_of(r, now_ms);
 
     if (cli->json) {
@@ -104,7 +97,7 @@ void batch_show(struct cli *cli, const struct reply *r)
         return;
     }
     fields_show(fields, NFIELDS, r, now_ms);
-    show_first_death(cli, reply_named(r, "first_dead"));
+    show_first_death(first_dead);
     show_pace(r, pace);
     if (reply_len(payload) > 0) {
         out_label("payload");

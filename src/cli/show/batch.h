@@ -8,8 +8,10 @@
 #include "cli/show/table.h"
 #include "redis/reply.h"
 
-/* r: of later_batch_show. Asks Redis for the outcome of the member that died first. */
-void batch_show(struct cli *cli, const struct reply *r);
+/* r: of later_batch_show. first_dead: of later_show, the member that died first; NULL: there is
+ * none, or it is gone. now_ms: 0 if unknown. */
+void batch_show(const struct cli *cli, const struct reply *r, const struct reply *first_dead,
+                int64_t now_ms);
 
 /* A table for the rows of later_v1_batches. */
 void batch_table_init(struct table *table);

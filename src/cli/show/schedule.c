@@ -80,10 +80,9 @@ static json_t *to_json(const struct reply *row)
     return line;
 }
 
-void schedule_show(struct cli *cli, const struct reply *r)
+void schedule_show(const struct cli *cli, const struct reply *r, int64_t now_ms)
 {
     const struct reply *payload = reply_named(r, "payload"), *pause = reply_named(r, "paused");
-    int64_t now_ms = ask_now_ms(&cli->server);
     const char *text;
     char when[48];
 

@@ -6,8 +6,8 @@
 #include "cli/show/table.h"
 #include "schedule/zone.h"
 
-/* The reply of later_schedules for one schedule. */
-void schedule_show(struct cli *cli, const struct reply *r);
+/* The reply of later_schedules for one schedule. now_ms: 0 if unknown. */
+void schedule_show(const struct cli *cli, const struct reply *r, int64_t now_ms);
 
 void schedule_table_columns(struct table *table);
 /* A row of the table, or a line of JSON. */

@@ -125,13 +125,25 @@ static int run_run(struct cli *cli, struct err *err)
 
 /* ---- show, ls */
 
+static void show(struct cli *cli, const struct reply *r)
+{
+    const struct reply *id = cli->json ? NULL : reply_named(r, "first_dead");
+    int64_t now_ms = ask_now_ms(&cli->server);
+    struct err ignored = ERR_INIT;
+    struct reply *job =
+        id != NULL ? ask_words(&cli->server, &ignored, "later_show", reply_str(id), NULL) : NULL;
+
+    batch_show(cli, r, job, now_ms);
+    reply_free(job);
+}
+
 static int run_show(struct cli *cli, struct err *err)
 {
     struct reply *r = call_named(cli, "later_batch_show", err);
 
     if (r == NULL)
         return -1;
-    batch_show(cli, r);
+    show(cli, r);
     reply_free(r);
     return 0;
 }
@@ -260,7 +272,7 @@ static int has_ended(struct cli *cli, int *ret, struct err *err)
     has = reply_is(reply_named(r, "state"), "ended");
     *ret = reply_int(reply_named(r, "done")) == reply_int(reply_named(r, "total")) ? 0 : 1;
     if (has)
-        batch_show(cli, r);
+        show(cli, r);
     reply_free(r);
     return has;
 }

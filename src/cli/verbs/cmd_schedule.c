@@ -139,7 +139,7 @@ static int run_show(struct cli *cli, struct err *err)
 
     if (r == NULL)
         return -1;
-    schedule_show(cli, r);
+    schedule_show(cli, r, ask_now_ms(&cli->server));
     reply_free(r);
     return 0;
 }

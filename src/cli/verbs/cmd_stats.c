@@ -6,9 +6,9 @@
 
 #include "cli/args/queue_name.h"
 #include "cli/ask/replies.h"
-#include "cli/show/history.h"
+#include "cli/history.h"
+#include "cli/metrics.h"
 #include "cli/show/json.h"
-#include "cli/show/metrics.h"
 #include "cli/show/out.h"
 #include "cli/show/pause.h"
 #include "cli/show/table.h"

@@ -1,6 +1,6 @@
 /* What happened in queues over the last minutes, hours or days: `later stats --since`. */
-#ifndef LATER_CLI_SHOW_HISTORY_H
-#define LATER_CLI_SHOW_HISTORY_H
+#ifndef LATER_CLI_HISTORY_H
+#define LATER_CLI_HISTORY_H
 
 #include "cli/cli.h"
 

@@ -1,4 +1,4 @@
-#include "cli/show/history.h"
+#include "cli/history.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cli/show/metrics.h"
+#include "cli/metrics.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * 0.0.4 of Prometheus. They are read with a few calls whose cost does not depend on the number of
  * jobs. Nothing is written unless everything was read.
  */
-#ifndef LATER_CLI_SHOW_METRICS_H
-#define LATER_CLI_SHOW_METRICS_H
+#ifndef LATER_CLI_METRICS_H
+#define LATER_CLI_METRICS_H
 
 #include "cli/cli.h"
 
