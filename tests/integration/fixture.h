@@ -54,9 +54,10 @@ static inline int fx_open(void **state)
     return fx_open_with(NULL);
 }
 
+/* What was answered outlives the death of Redis. With everysec a slow disk may lose two seconds. */
 static inline int fx_open_aof(void **state)
 {
-    static const char *const aof[] = {"--appendonly", "yes", NULL};
+    static const char *const aof[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
 
     (void)state;
     return fx_open_with(aof);
