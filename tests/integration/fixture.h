@@ -38,13 +38,19 @@ static inline bool no_job_is_left(void *arg)
 
 /* ---- cmocka */
 
-static inline int fx_open_with(const char *const *redis_args)
+/* The folder, and no daemon yet. */
+static inline void fx_make_folder(void)
 {
-    test_redis_start(&redis, redis_args);
     test_folder_make(dir);
     (void)snprintf(out, sizeof(out), "%s/out", dir);
     memset(&a, 0, sizeof(a));
     memset(&b, 0, sizeof(b));
+}
+
+static inline int fx_open_with(const char *const *redis_args)
+{
+    test_redis_start(&redis, redis_args);
+    fx_make_folder();
     return 0;
 }
 

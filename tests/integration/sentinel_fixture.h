@@ -18,12 +18,9 @@ static inline void open_sentinels(void)
 {
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
 
-    test_folder_make(dir);
-    (void)snprintf(out, sizeof(out), "%s/out", dir);
+    fx_make_folder();
     assert_int_equal(setenv("DIR", dir, 1), 0);
     assert_int_equal(setenv("LATER", later, 1), 0);
-    memset(&a, 0, sizeof(a));
-    memset(&b, 0, sizeof(b));
     sentinels_start(&s, dir);
 }
 
