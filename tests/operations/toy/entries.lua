@@ -1,5 +1,7 @@
 -- Names with values, in the order in which they came: what a hash or a set of the toy Redis has. Redis keeps small ones
 -- in this order, too.
+local keys = require 'toy.keys'
+
 local entries = {}
 
 -- -> {names, values: name -> value}
@@ -17,8 +19,7 @@ function entries.put(e, name, value)
   return is_new
 end
 
--- -> was the name there?
-function entries.remove(e, name)
+local function remove(e, name)
   if e.values[name] == nil then
     return false
   end
@@ -30,6 +31,18 @@ function entries.remove(e, name)
     end
   end
   return true
+end
+
+-- Remove names from e, what is at this key; without names the key is gone. -> how many were there
+function entries.remove(key, e, names)
+  local n = 0
+  for _, name in ipairs(names) do
+    n = n + (remove(e, name) and 1 or 0)
+  end
+  if #e.names == 0 then
+    keys.remove(key)
+  end
+  return n
 end
 
 return entries

@@ -58,14 +58,7 @@ function commands.HINCRBY(key, field, by)
 end
 
 function commands.HDEL(key, ...)
-  local hash, n = read(key), 0
-  for _, field in ipairs({...}) do
-    n = n + (entries.remove(hash, field) and 1 or 0)
-  end
-  if #hash.names == 0 then
-    keys.remove(key)
-  end
-  return n
+  return entries.remove(key, read(key), {...})
 end
 
 return commands

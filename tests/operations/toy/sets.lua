@@ -31,14 +31,7 @@ function commands.SADD(key, ...)
 end
 
 function commands.SREM(key, ...)
-  local set, n = read(key), 0
-  for _, member in ipairs({...}) do
-    n = n + (entries.remove(set, member) and 1 or 0)
-  end
-  if #set.names == 0 then
-    keys.remove(key)
-  end
-  return n
+  return entries.remove(key, read(key), {...})
 end
 
 return commands
