@@ -68,13 +68,15 @@ void test_handler(const char *dir, const char *name, const char *body, ...)
     CLEANUP_FREE char *path = mem_printf("%s/handlers/%s", dir, name);
     CLEANUP_FREE char *text = NULL;
     CLEANUP_FREE char *script = NULL;
+    const char *ca = getenv("SSL_CERT_FILE"); /* a handler does not inherit it (scripts/over-tls) */
     va_list ap;
 
     va_start(ap, body);
     if (vasprintf(&text, body, ap) < 0)
         test_die("memory");
     va_end(ap);
-    script = mem_printf("#!/bin/sh\n%s\n", text);
+    script = ca != NULL ? mem_printf("#!/bin/sh\nexport SSL_CERT_FILE='%s'\n%s\n", ca, text)
+                        : mem_printf("#!/bin/sh\n%s\n", text);
     write_file(path, script, strlen(script), 0755);
 }
 
