@@ -96,13 +96,14 @@ static void check_zone(const char *name)
 static int on_file(const char *path, const struct stat *st, int kind, struct FTW *unused)
 {
     const char *name = path + strlen(database) + 1;
+    CLEANUP_FREE char *fat = mem_printf("%s/%s", DATABASE, name);
 
     (void)st;
     (void)unused;
     if ((kind == FTW_F || kind == FTW_SL) && strncmp(name, "posix/", 6) != 0 &&
         strncmp(name, "right/", 6) != 0 && strchr(name, '.') == NULL &&
         strcmp(name, "leapseconds") != 0 && strcmp(name, "posixrules") != 0 &&
-        strcmp(name, "localtime") != 0)
+        strcmp(name, "localtime") != 0 && access(fat, R_OK) == 0)
         check_zone(name);
     return 0;
 }
@@ -114,7 +115,7 @@ static void check_all(const char *dir)
     assert_int_equal(setenv("TZDIR", dir, 1), 0);
     assert_int_equal(nftw(dir, on_file, 16, FTW_PHYS), 0);
     print_message("%zu zones, %zu changes\n", zones, changes);
-    assert_true(zones > 500);
+    assert_true(zones > 300); /* without the old names: Debian 13 has them in tzdata-legacy */
 }
 
 static void test_every_zone(void **state)
@@ -124,7 +125,8 @@ static void test_every_zone(void **state)
 }
 
 /* As other distributions have them: what a rule says is in no table. They are held against the fat
- * ones: zdump reads the slim America/Ojinaga of October 2022 by its rule, a week too early. */
+ * ones that are installed: zdump reads the slim America/Ojinaga of October 2022 by its rule, a week
+ * too early. */
 static void test_slim(void **state)
 {
     char dir[] = "/tmp/test_zones.XXXXXX";
