@@ -222,9 +222,9 @@ static void test_a_restart_of_redis_loses_nothing(void **state) /* R2 R3 R4 */
 
     (void)state;
     test_handler(dir, "work", "echo \"$LATER_ID $LATER_ATTEMPT\" >> %s; sleep 0.02", out);
+    add_many("work", 600); /* before anybody runs them: each waits for the disk */
     start(&a, "a", "concurrency: 4");
     start(&b, "b", "concurrency: 4");
-    add_many("work", 600);
     assert_true(test_until_lines(out, NULL, 50, LONG_MS));
     test_redis_kill(&redis, SIGKILL);
     assert_true(test_laterd_says(&a, "state=down", LONG_MS));
