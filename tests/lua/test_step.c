@@ -752,6 +752,7 @@ static void test_arguments(void **state)
     assert_refused("ELATER_QUEUE", "later_v1_step %s 1 0 9 0 1 a:b 5 100", w);
     (void)redis("DEL R:tries");
     (void)redis("SET R:tries x");
+    (void)add("mail x");
     assert_refused("ELATER_TYPE", "later_v1_step %s 1 0 9 0 1 " MAIL, w);
 }
 

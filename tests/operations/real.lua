@@ -1,13 +1,13 @@
--- The shapes inside a real server. run puts this in front of the joined library, and worker, shapes and play behind it as
+-- The shapes inside a real server. run puts this in front of the joined library, and worker, shapes, dump and play behind it as
 -- functions that return what the files return. Nothing of Lua's own is there until a function is called.
 --
 -- operations_play 0 NUMBER -> what happened when this shape was played (play.lua)
-local worker, shapes, play
+local worker, shapes, dump, play
 
 local server = {functions = {}, now_us = 0}
 
 redis.register_function('operations_play', function(_, args)
-  return play()(shapes()[tonumber(args[1])], worker(), server, function(step, ...) return step(...) end)
+  return play()(shapes()[tonumber(args[1])], worker(), dump(), server, function(step, ...) return step(...) end)
 end)
 
 -- As the toy's: the clock is the test's.

@@ -7,6 +7,7 @@
 -- Exit status: 0 all as in the budgets, 3 not so, 1 something else failed.
 local budgets = require 'budgets'
 local counter = require 'counter'
+local dump = require 'dump'
 local new_worker = require 'worker'
 local play = require 'play'
 local server = require 'toy.server'
@@ -53,7 +54,7 @@ end
 local function measure(text, shape, number)
   local count
   counter.load(text)
-  write(folder .. '/toy.' .. number, play(shape, new_worker, server, function(...)
+  write(folder .. '/toy.' .. number, play(shape, new_worker, dump, server, function(...)
     local result
     result, count = counter.count(...)
     return result

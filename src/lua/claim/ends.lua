@@ -8,7 +8,7 @@ local STILL_RUN = 64
 
 -- Which of these n jobs does this worker hold? Redis tells ids cheaper than scores: so the oldest
 -- ids of the worker are read first. -> nil: all of them; else id -> true
-local function held_by(R, epoch_text, ids, n)
+function L.held_by(R, epoch_text, ids, n)
   local key, found, concat = R .. ':running', 1, table.concat
   local oldest = n <= 8 and {} or
                  redis.call('ZRANGEBYSCORE', key, epoch_text, epoch_text, 'LIMIT', 0, n + STILL_RUN)
@@ -55,7 +55,7 @@ end
 
 -- Do all of them run with the start number that the worker told? Jobs that were due together have
 -- the same text in R:tries.
-local function are_current(groups, tries)
+function L.are_current(groups, tries)
   local at, sub = 0, string.sub
   for _, group in ipairs(groups) do
     local prefix, known = group.start .. ' ', nil
@@ -180,12 +180,12 @@ function L.end_all(R, groups, ids, ctx, other)
   if n == 0 then
     return refused
   end
-  local mine = but_not(ids, held_by(R, ctx.epoch_text, ids, n), ctx.book)
+  local mine = but_not(ids, L.held_by(R, ctx.epoch_text, ids, n), ctx.book)
   local jobs = {ids = ids, tries = redis.call('HMGET', R .. ':tries', unpack(ids))}
   local is_watched = db('EXISTS', R .. ':cancel', R .. ':await') > 0
   jobs.holds = L.holds_of(ctx.book, ids)
   local followed = find_followed(ids, jobs.holds)
-  if is_watched or followed or mine or not are_current(groups, jobs.tries) then
+  if is_watched or followed or mine or not L.are_current(groups, jobs.tries) then
     jobs = sort_out(jobs, groups, mine, is_watched, followed, other, refused)
   end
   if #jobs.ids == 0 then

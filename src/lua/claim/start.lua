@@ -15,29 +15,29 @@ L.GROUP_COMMON = 6 -- values of a group before its jobs, common to all of them
 -- over 64 bytes turns the list into a table, which it stays: so where a key comes to hold many,
 -- such a value is written first and removed again.
 local MANY, LIST_FIELDS, LIST_MEMBERS = 32, 512, 128
-local LONG = '-----------------------------------------------------------------'
+L.LONG = '-----------------------------------------------------------------'
 
 -- Will it hold many with n more, and may it be a list still?
-local function becomes_many(has, n, most)
-  return has + n >= MANY and has <= most
+function L.becomes_many(kind, has, n)
+  return has + n >= MANY and has <= (kind == 'hash' and LIST_FIELDS or LIST_MEMBERS)
 end
 
 local COMMANDS = {hash = {'HSET', 'HDEL'}, zset = {'ZADD', 'ZREM'}}
 
 -- Write a value for each of the names. args: arguments of the command; old: arguments that write
 -- the old values back, of the names that have one.
-local function write_many(key, kind, most, names, args, old)
+local function write_many(key, kind, names, args, old)
   local add, remove = unpack(COMMANDS[kind])
   local n = #names
   if n == 0 then
     return
-  elseif becomes_many(L.count_coming(key, kind, n), n, most) then
+  elseif L.becomes_many(kind, L.count_coming(key, kind, n), n) then
     -- In a hash a field with itself as its value, in a sorted set a member with the score 0.
-    args = {kind == 'hash' and LONG or 0, LONG, unpack(args)}
-    L.write_together(remove, key, {LONG}, function() end)
+    args = {kind == 'hash' and L.LONG or 0, L.LONG, unpack(args)}
+    L.write_together(remove, key, {L.LONG}, function() end)
   end
   L.write_together(add, key, args, function()
-    redis.pcall(remove, key, LONG, unpack(names))
+    redis.pcall(remove, key, L.LONG, unpack(names))
     if old[1] then
       redis.pcall(add, key, unpack(old))
     end
@@ -53,9 +53,9 @@ end
 local function write_starts(R, s, b, ctx)
   if b.is_new then
     ctx.book.together.started = ctx.book.together.started + s.n
-    write_many(R .. ':tries', 'hash', LIST_FIELDS, s.ids, s.tries, s.old)
-    write_many(R .. ':running', 'zset', LIST_MEMBERS, s.ids, s.running, {})
-    write_many(R .. ':holds', 'hash', LIST_FIELDS, s.holders, s.holds, {})
+    write_many(R .. ':tries', 'hash', s.ids, s.tries, s.old)
+    write_many(R .. ':running', 'zset', s.ids, s.running, {})
+    write_many(R .. ':holds', 'hash', s.holders, s.holds, {})
     return
   end
   for i = 1, s.n do
@@ -332,7 +332,7 @@ end
 -- Start, park or bury the first `judged` rows, until the call has `most` claims. -> how many rows
 -- are handled, how many of them were parked
 function L.start_all(R, b, judged, most, ctx)
-  local number, s = L.tick(R, ctx.now_us, 2 * judged), new_starts()
+  local number, s = judged > 0 and L.tick(R, ctx.now_us, 2 * judged) or 0, new_starts()
   b.parked = 0
   if not b.is_granted then
     meet(b, judged, ctx.book)

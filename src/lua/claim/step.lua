@@ -89,16 +89,9 @@ local function new_context(R, q, now_us)
           solo_due = 0, book = book}
 end
 
-function L.step(R, q)
+local function over_draft(R, q)
+  local now_us = q.now_us
   L.need_worker(R)
-  local now_us = L.now_us()
-  local status, current = L.worker(R, q.epoch_text)
-  if status == 'ok' and current ~= q.link then
-    status = 'link'
-  end
-  if status ~= 'ok' then
-    return {now_us = now_us, status = status}
-  end
   local ctx = new_context(R, q, now_us)
   local reply = {now_us = now_us, status = 'ok', groups = ctx.groups}
   reply.answers = settle(R, q.results, ctx)
@@ -111,6 +104,19 @@ function L.step(R, q)
   reply.solo_due = ctx.solo_due
   reply.timer_ms = ctx.is_more and ctx.now_ms or L.next_timer(R)
   return reply
+end
+
+function L.step(R, q)
+  local now_us = L.now_us()
+  local status, current = L.worker(R, q.epoch_text)
+  if status == 'ok' and current ~= q.link then
+    status = 'link'
+  end
+  if status ~= 'ok' then
+    return {now_us = now_us, status = status}
+  end
+  q.now_us = now_us
+  return L.step_over_rows(R, q, now_us) or L.over_draft(over_draft, R, q)
 end
 
 -- ---- arguments that both wire forms have

@@ -71,7 +71,7 @@ end
 
 -- The first ids of a set of which the call has changed nothing but that it has cut its first
 -- members.
-local function take_first(key, cut, room, b, until_ms)
+function L.take_first(key, cut, room, b, until_ms)
   local ids = L.ask(key, 'zset', 'ZRANGE', cut, cut + room)
   local n = math.min(#ids, room)
   if n == 0 then
@@ -96,7 +96,7 @@ end
 function L.take_ids(key, room, b, until_ms)
   local cut = L.cut_of(key)
   if cut then
-    return take_first(key, cut, room, b, until_ms)
+    return L.take_first(key, cut, room, b, until_ms)
   end
   local rows = db('ZRANGE', key, 0, room, 'WITHSCORES')
   for i = 1, #rows, 2 do

@@ -47,11 +47,17 @@ end
 -- as a number costs as much as a small command; seeing that they are the same costs nothing.
 local known_text, known_number
 
-local function last_number(text)
+function L.last_number(text)
   if text and text == known_text and known_number <= L.CLOCK_MAX then
     return known_number
   end
   return last_of(text)
+end
+
+-- This number is the last one that was given out. -> its text
+function L.told_number(number)
+  known_number, known_text = number, L.int(number)
+  return known_text
 end
 
 -- The hybrid clock (Kulkarni et al. 2014, the single-node case): take n successive numbers. -> the
@@ -59,7 +65,7 @@ end
 -- above `seen`, the highest number that the caller knows. So they rise even after Redis lost its
 -- last writes.
 function L.tick(R, now_us, n, seen)
-  local last = last_number(db('GET', R .. ':clock'))
+  local last = L.last_number(db('GET', R .. ':clock'))
   local first = math.max(now_us, last + 1, seen and seen + 1 or 0)
   known_number = first + n - 1
   known_text = L.int(known_number)
@@ -72,7 +78,7 @@ end
 function L.tick_at_once(R, now_us)
   local number, text = now_us, L.int(now_us)
   local was = redis.call('SET', R .. ':clock', text, 'GET')
-  local last = last_number(was)
+  local last = L.last_number(was)
   -- Rare: two calls in one microsecond, or Redis' own clock was set back.
   if last >= number then
     number = last + 1

@@ -244,7 +244,7 @@ end
 
 -- Add n to a counter. A new counter needs the name of its queue in R:names, with which tidying
 -- removes it: it may have dropped both while the last job of the queue ran.
-local function write_count(R, name, n)
+function L.write_count(R, name, n)
   local what, queue = string.match(name, '^(%a+):(.+)$')
   local column = L.SERIES_COLUMN[what]
   if column then
@@ -274,7 +274,7 @@ local function follow()
   end
   for name, n in pairs(draft.counts) do
     if name ~= 'R' then
-      write_count(draft.counts.R, name, n)
+      L.write_count(draft.counts.R, name, n)
     end
   end
   for _, hint in ipairs(draft.hints) do

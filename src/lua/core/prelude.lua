@@ -179,8 +179,8 @@ local known_queues, n_known = {}, 0
 L.tails = {}
 L.events = false
 
--- Decide, then write.
-local function call(fn, R, args)
+-- Decide, then write: fn decides over the draft, which is written then.
+function L.over_draft(fn, R, args)
   L.begin()
   local reply = fn(R, args)
   L.commit(R)
@@ -190,7 +190,7 @@ end
 -- Register `name` with `flags`; fn(R, args) gets the checked root. An error of L.fail becomes its
 -- error reply, a foreign type that a read met becomes ELATER_TYPE, an error of Lua becomes
 -- ELATER_BUG. Other errors of Redis are passed on unchanged.
-function L.register(name, flags, fn)
+function L.register_bare(name, flags, fn)
   redis.register_function{
     function_name = name,
     flags = flags,
@@ -205,7 +205,7 @@ function L.register(name, flags, fn)
       end
       known_root = keys[1]
       L.events = L.tails[known_root] and L.watch(known_root) or false
-      local ok, reply = pcall(call, fn, keys[1], args)
+      local ok, reply = pcall(fn, keys[1], args)
       if ok then
         if L.events then
           pcall(L.publish, known_root, L.events)
@@ -226,6 +226,13 @@ function L.register(name, flags, fn)
       return {err = text}
     end
   }
+end
+
+-- The same for a function that works over the draft.
+function L.register(name, flags, fn)
+  L.register_bare(name, flags, function(R, args)
+    return L.over_draft(fn, R, args)
+  end)
 end
 
 -- Fail with ELATER_TYPE if one of these keys has a foreign type. Takes pairs of name and type;

@@ -23,3 +23,22 @@ function L.may(...)
   end
   return true
 end
+
+-- May the caller run all of these commands, {command, key, argument...} each? Redis takes no
+-- argument that is nil; one more is no matter to it.
+function L.may_all(commands)
+  local check = redis.acl_check_cmd
+  if not check then
+    return true
+  end
+  local ok, may = pcall(function()
+    for i = 1, #commands do
+      local c = commands[i]
+      if not check(c[1], c[2], c[3] or c[2], c[4] or c[2]) then
+        return false
+      end
+    end
+    return true
+  end)
+  return ok and may
+end

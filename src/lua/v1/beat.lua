@@ -12,14 +12,14 @@
 
 -- -> status, link of a worker. A worker whose numbers are garbage is unknown: it registers again.
 function L.worker(R, epoch)
-  local counter = db('HGET', R .. ':workers', epoch)
+  local counter = redis.call('HGET', R .. ':workers', epoch)
   if counter == 'dead' then
     return 'dead'
   end
   if not L.whole(counter) then
     return 'unknown'
   end
-  local link = db('HGET', R .. ':worker:' .. epoch, 'link')
+  local link = redis.call('HGET', R .. ':worker:' .. epoch, 'link')
   return L.whole(link) and 'ok' or 'unknown', link
 end
 

@@ -19,7 +19,7 @@ local function add_claims(claims, g)
   end
 end
 
-L.register('later_v1_step', {'allow-oom'}, function(R, args)
+L.register_bare('later_v1_step', {'allow-oom'}, function(R, args)
   local q, at = L.read_step(args)
   local has_groups = args[at] ~= nil
   if has_groups then

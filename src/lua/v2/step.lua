@@ -47,7 +47,7 @@
 -- the results: records, outputs, payloads that are copied, and 1 KiB for each child. allow-oom.
 -- Cost: O(results + due queues + claims * log n).
 
-L.register('later_v2_step', {'allow-oom'}, function(R, args)
+L.register_bare('later_v2_step', {'allow-oom'}, function(R, args)
   local q, at = L.read_step(args)
   L.read_ends(q, args, at, 2, function(i)
     -- A start that is no number is the start of no job.

@@ -50,6 +50,13 @@ function commands.HSET(key, ...)
   return n
 end
 
+function commands.HSETNX(key, field, value)
+  if read(key).values[field] then
+    return 0
+  end
+  return commands.HSET(key, field, value)
+end
+
 function commands.HINCRBY(key, field, by)
   local hash = keys.change(key, 'hash', entries.new())
   local value = tonumber(hash.values[field] or '0') + tonumber(by)

@@ -8,6 +8,31 @@ function keys.clear()
   all = {}
 end
 
+local function copy(value)
+  if type(value) ~= 'table' then
+    return value
+  end
+  local out = {}
+  for k, v in pairs(value) do
+    out[k] = copy(v)
+  end
+  return out
+end
+
+-- -> all keys as they are now, for keys.restore
+function keys.copy()
+  return copy(all)
+end
+
+-- -> a copy of the value of one key
+function keys.copy_of(key)
+  return copy(all[key].value)
+end
+
+function keys.restore(was)
+  all = was
+end
+
 -- -> its type, nil if there is no such key
 function keys.kind(key)
   return all[key] and all[key].kind

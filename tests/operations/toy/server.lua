@@ -21,6 +21,15 @@ function known.TIME()
   return {string.format('%.0f', (server.now_us - us) / 1000000), string.format('%.0f', us)}
 end
 
+function known.PEXPIRE(key, ms)
+  return keys.set_expiry(key, math.floor(server.now_us / 1000) + tonumber(ms)) and 1 or 0
+end
+
+function known.PTTL(key)
+  local expires = keys.expiry(key)
+  return expires and expires - math.floor(server.now_us / 1000) or keys.kind(key) and -1 or -2
+end
+
 -- Nobody subscribes.
 function known.PUBLISH()
   return 0
@@ -47,12 +56,34 @@ end
 
 local redis = {}
 
+-- The commands that write, but for counters, whose failure does no harm.
+local WRITES = {SET = true, DEL = true, UNLINK = true, HSET = true, HDEL = true, SREM = true, ZADD = true, ZREM = true,
+                ZREMRANGEBYSCORE = true}
+local writes_left
+
+-- From now on write number n fails, as in a Redis that is full; nil: none does. -> did one fail?
+function server.fail_write(n)
+  local did = writes_left == 0
+  writes_left = n
+  return did
+end
+
+local function count_write(command)
+  if writes_left and writes_left > 0 and WRITES[command] then
+    writes_left = writes_left - 1
+    if writes_left == 0 then
+      error({err = "OOM command not allowed when used memory > 'maxmemory'"}, 0)
+    end
+  end
+end
+
 function redis.call(command, ...)
   server.commands = server.commands + 1
   if not known[command] then
     unknown = unknown or command
     error({err = 'ERR the toy does not know ' .. command}, 0)
   end
+  count_write(command)
   local ok, reply = pcall(known[command], unpack(texts(...)))
   if not ok then
     unknown = unknown or type(reply) ~= 'table' and command .. ' (' .. reply .. ')' or nil

@@ -22,6 +22,15 @@ function commands.SMEMBERS(key)
   return {unpack(read(key).names)}
 end
 
+-- Whichever members: the first ones.
+function commands.SRANDMEMBER(key, count)
+  local names = read(key).names
+  if not count then
+    return names[1] or false
+  end
+  return {unpack(names, 1, math.min(tonumber(count), #names))}
+end
+
 function commands.SADD(key, ...)
   local set, n = keys.change(key, 'set', entries.new()), 0
   for _, member in ipairs({...}) do

@@ -25,6 +25,16 @@ end
 
 commands.UNLINK = commands.DEL
 
+-- COPY from to [REPLACE]
+function commands.COPY(from, to, option)
+  local kind = keys.kind(from)
+  if not kind or keys.kind(to) and option ~= 'REPLACE' then
+    return 0
+  end
+  keys.put(to, kind, keys.copy_of(from), keys.expiry(from))
+  return 1
+end
+
 function commands.KEYS()
   return keys.names()
 end
@@ -45,6 +55,11 @@ end
 
 function commands.GET(key)
   return keys.read(key, 'string') or false
+end
+
+function commands.GETRANGE(key, first, last)
+  local text, to = keys.read(key, 'string') or '', tonumber(last)
+  return string.sub(text, tonumber(first) + 1, to < 0 and to or to + 1)
 end
 
 function commands.STRLEN(key)

@@ -324,7 +324,7 @@ static void bury_one(struct claims *c, int q, const struct candidate *k)
 /* Returns how many jobs were parked. */
 static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int64_t most)
 {
-    int64_t number = model_tick(c->m, 2 * (int64_t)n, 0);
+    int64_t number = n > 0 ? model_tick(c->m, 2 * (int64_t)n, 0) : 0;
     int parked = 0;
 
     for (size_t i = 0; i < n; i++) {

@@ -1,0 +1,92 @@
+-- The jobs that end in a step over rows: they ended well, and nothing is kept of them.
+
+-- Are they all held by the worker of the step, each once?
+local function need_held(s, ids)
+  if not ids[2] then
+    if redis.call('ZSCORE', s.R .. ':running', ids[1]) ~= s.q.epoch_text then
+      L.odd()
+    end
+    return
+  end
+  local mine = L.held_by(s.R, s.q.epoch_text, ids, #ids)
+  for i = 1, mine and #ids or 0 do
+    if not mine[ids[i]] then
+      L.odd()
+    end
+    mine[ids[i]] = nil
+  end
+end
+
+-- What of an earlier attempt may be there: an outcome, failures, progress.
+local BESIDE = {'progress', 'errors', 'failures', 'results'}
+
+local function need_nothing_beside(s, ids)
+  local R = s.R
+  if s.is_calm then
+    return
+  end
+  s.beside = {}
+  for _, name in ipairs(BESIDE) do
+    local had = {key = R .. ':' .. name, ids = {}, values = {}}
+    for i, value in ipairs(redis.call('HMGET', had.key, unpack(ids))) do
+      if value then
+        local n = #had.ids + 1
+        had.ids[n], had.values[n] = ids[i], value
+      end
+    end
+    s.beside[#s.beside + 1] = had.ids[1] and had or nil
+  end
+end
+
+-- Job `id` holds these gates. A line that is no lock and no semaphore is odd.
+local function note_hold(s, drops, order, id, line)
+  local ids = drops[line]
+  if ids then
+    ids[#ids + 1] = id
+  else
+    order[#order + 1] = L.row_gate(s, line)
+    drops[line] = {id}
+  end
+end
+
+-- Drop what these jobs hold; holds: their texts in R:holds.
+local function drop_all(s, ids, holds)
+  local drops, order, freed = {}, {}, {ids = {}, texts = {}}
+  for i = 1, #ids do
+    local text = holds[i]
+    if text then
+      local n = #freed.ids + 1
+      freed.ids[n], freed.texts[n] = ids[i], text
+      if string.find(text, '\n', 1, true) then
+        for line in string.gmatch(text, '[^\n]+') do
+          note_hold(s, drops, order, ids[i], line)
+        end
+      else
+        note_hold(s, drops, order, ids[i], text)
+      end
+    end
+  end
+  L.meet_gates(order)
+  for i = 1, #order do
+    L.drop_from(order[i], drops[order[i].id])
+  end
+  s.freed, s.touched = freed, order
+end
+
+-- Load the jobs that end, and drop what they hold.
+function L.load_ends(s)
+  local ids, R = s.q.end_ids, s.R
+  s.touched = {}
+  if not ids[1] then
+    return
+  end
+  need_held(s, ids)
+  s.tries = redis.call('HMGET', R .. ':tries', unpack(ids))
+  if not L.are_current(s.q.ends, s.tries) then
+    L.odd()
+  end
+  need_nothing_beside(s, ids)
+  local holds = redis.call('HMGET', R .. ':holds', unpack(ids))
+  redis.call('HLEN', R .. ':jobs') -- its type
+  drop_all(s, ids, holds)
+end

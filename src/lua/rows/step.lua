@@ -1,0 +1,91 @@
+-- A step over rows: what most steps do, in a straight line.
+--
+-- It loads a row of each thing that the step touches (the jobs that end, their gates, the first
+-- waiters, the jobs that are due), by one command a key; decides on these rows; and writes each key
+-- once. What it does not know is odd: L.odd ends it before anything is written, and L.step makes
+-- the step anew over the draft, which knows every case. Both have the same outcome, to the key.
+--
+-- Odd are: results but the plain ends, jobs that are cancelled, waited for, followed or members of
+-- a batch, unique keys, rates, leases, programs and callers among the waiters, two waiters of one
+-- gate, spots with several gates, queues that are paused, marked (priorities, suspects, pinned and
+-- granted jobs, those aside) or have raw members, timers that are due, large payloads, whatever is
+-- corrupt or of a foreign type, and a root whose events are followed.
+--
+-- s, what one such step knows:
+--   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
+--   clock (the text that is there)
+--   is_calm: see need_common
+--   gates: id -> gate (gates.lua), order: the same as a list
+--   names, of_queue, taken, keys, heads (queue.lua), room: queue -> how many jobs it may still
+--   claim; claimed, bytes, parked, max: as in claim.lua
+--   let_in: queue -> rows (waiters.lua), offers
+--   starts: {n, running, tries, n_held, holds, old_ids, old_tries}, groups: as in start.lua
+--   adds, removals, last: the writes (writes.lua)
+
+local ODD = {}
+local BYTES = 1048576
+local CLAIMS_MAX = 512
+local NEVER = L.LATEST
+
+-- This step is none for rows.
+function L.odd()
+  error(ODD, 0)
+end
+
+-- Nothing that is rare. is_calm: nor are there marks of queues, and what earlier attempts left; one
+-- EXISTS tells, mostly.
+local function need_common(s)
+  local R = s.R
+  s.is_calm = redis.call('EXISTS', R .. ':cancel', R .. ':await', R .. ':paused', R .. ':prio',
+                         R .. ':queues', R .. ':progress', R .. ':errors', R .. ':failures',
+                         R .. ':results') == 0
+  if not s.is_calm and redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0 then
+    L.odd()
+  end
+  local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
+  s.timer_ms = tonumber(first[2]) or NEVER
+  if s.timer_ms <= s.now_ms then
+    L.odd()
+  end
+end
+
+local function new_step(R, q, now_us)
+  local now_ms = L.ms(now_us)
+  local starts = {n = 0, n_held = 0, running = {}, tries = {}, holds = {}, old_ids = {},
+                  old_tries = {}}
+  return {R = R, q = q, now_us = now_us, now_ms = now_ms, now_text = L.int(now_ms), gates = {},
+          order = {}, room = {}, claimed = 0, bytes = BYTES, parked = 0,
+          max = math.min(q.max, CLAIMS_MAX), let_in = {}, offers = 0, groups = {}, adds = {},
+          removals = {}, starts = starts}
+end
+
+local function run(R, q, now_us)
+  local s = new_step(R, q, now_us)
+  need_common(s)
+  L.load_queues(s)
+  L.load_ends(s)
+  L.open_gates(s)
+  local heads = L.claim_rows(s)
+  L.plan_writes(s)
+  L.write_all(s)
+  return {now_us = now_us, status = 'ok', answers = {}, refused = {}, groups = s.groups,
+          heads = heads, errors = {}, cancels = {}, solo_due = 0,
+          timer_ms = s.is_more and s.now_ms or s.timer_ms < NEVER and s.timer_ms or -1}
+end
+
+-- -> the reply of a step; nil: it is odd, and nothing was changed
+function L.step_over_rows(R, q, now_us)
+  if q.results[1] or L.events then
+    return nil
+  end
+  local ok, reply = pcall(run, R, q, now_us)
+  if ok then
+    return reply
+  elseif type(reply) == 'table' and reply.failed then
+    error(reply.failed, 0) -- a write, and all was undone
+  elseif type(reply) == 'string' and not string.find(reply, '^%u+ ') then
+    error(reply, 0) -- an error of Lua
+  end
+  -- It is odd, or a key that it read has a foreign type. Redis makes text of its errors in pcall.
+  return nil
+end

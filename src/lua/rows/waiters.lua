@@ -1,0 +1,149 @@
+-- The waiters of gates in a step over rows (gates/gate_waiters.lua has the keys): the first jobs of
+-- the only queue that waits come in, and jobs before a shut gate are parked.
+--
+-- Of a gate: tickets: queue -> {was, now}, texts, false for none: its ticket among the waiters;
+-- lines: queue -> {key, out: {ids, tickets} of those that come in, ids, scores: of those that are
+-- parked}. Of the step: parked_of: queue -> {ids, scores} of those that are parked, out: queue ->
+-- {ids, scores, spots} of those that come in, spots: {id, text}* of those that are parked.
+
+local OFFERS = 64
+local PASSED_OVER = 16      -- OPEN_MAX and PASSED_OVER_MAX of gate_waiters.lua
+
+-- May so many more jobs of the queue come in? There is room for more than that, or it is odd: the
+-- queue would be put aside.
+local function need_room(s, queue, n)
+  local has = s.let_in[queue] and #s.let_in[queue] or 0
+  if has + n > (s.room[queue] or 0) or s.offers + n > OFFERS then
+    L.odd()
+  end
+  if has == 0 and redis.call('EXISTS', s.R .. ':granted:' .. queue) == 1 then
+    L.odd()
+  end
+end
+
+-- rank: the order of its id among others that begin alike; all eleven digits of an id would not fit
+-- into a number.
+local function row_of(s, g, id, text)
+  local over, due, rest = string.match(text or '', '^%d+ (%d+) (%d+) 1\n(.+)$')
+  if rest ~= g.id or #due > 15 or #over > 2 or tonumber(over) >= PASSED_OVER then
+    L.odd()
+  end
+  local begin, rank = string.sub(id, 1, 2), tonumber(string.sub(id, 3), 36)
+  s.id_begin = s.id_begin or begin
+  if begin ~= s.id_begin or not rank then
+    L.odd()
+  end
+  return {id = id, due = tonumber(due), gate = g, rank = rank}
+end
+
+-- These parked jobs of the queue come in.
+local function let_in(s, g, queue, line)
+  local R, ids, list = s.R, line.out.ids, s.let_in[queue] or {}
+  local spots = redis.call('HMGET', R .. ':parked', unpack(ids))
+  local scores = redis.call('ZMSCORE', R .. ':parked:' .. queue, unpack(ids))
+  s.out = s.out or {}
+  local out = s.out[queue] or {ids = {}, scores = {}, spots = {}}
+  local n = #out.ids
+  for i = 1, #ids do
+    if not scores[i] then
+      L.odd()
+    end
+    list[#list + 1] = row_of(s, g, ids[i], spots[i])
+    out.ids[n + i], out.scores[n + i], out.spots[n + i] = ids[i], scores[i], spots[i]
+  end
+  s.let_in[queue], s.out[queue], s.offers = list, out, s.offers + #ids
+  if g.kind == 'lock' then
+    s.number = s.number + #ids -- one for each promise
+  end
+end
+
+local function line_of(s, g, queue)
+  g.lines, g.tickets = g.lines or {}, g.tickets or {}
+  local line = g.lines[queue]
+  if not line then
+    line = {key = s.R .. ':line:' .. queue .. ':' .. g.id, ids = {}, scores = {}}
+    g.lines[queue] = line
+  end
+  return line
+end
+
+-- The first jobs that wait for this gate come in.
+local function open(s, g)
+  local free = L.free_of(g)
+  if free <= 0 then
+    return
+  end
+  local first, queue = g.first, g.first[1]
+  if first[3] or string.find(queue, '^[@=]') then
+    L.odd()
+  end
+  local line = line_of(s, g, queue)
+  local most = math.min(free, OFFERS)
+  local rows = redis.call('ZRANGE', line.key, 0, most, 'WITHSCORES')
+  local n = math.min(#rows / 2, most)
+  if n == 0 then
+    L.odd()
+  end
+  need_room(s, queue, n)
+  line.out = {ids = {}, tickets = {}}
+  for i = 1, n do
+    line.out.ids[i], line.out.tickets[i] = rows[2 * i - 1], rows[2 * i]
+  end
+  let_in(s, g, queue, line)
+  g.free = free - n
+  g.tickets[queue] = {was = first[2], now = rows[2 * n + 2] or false}
+  g.is_awaited = rows[2 * n + 2] ~= nil
+end
+
+-- Open the gates that lost a holder, the last one first.
+function L.open_gates(s)
+  L.read_clock(s)
+  for i = #s.touched, 1, -1 do
+    local g = s.touched[i]
+    if L.is_awaited(g) then
+      open(s, g)
+    end
+  end
+end
+
+-- ---- parking
+
+-- The first job of the queue that is parked at this gate in this step: look at the keys.
+local function begin_line(s, g, queue, line, id)
+  local R = s.R
+  if redis.call('ZSCORE', line.key, id) or redis.call('HGET', R .. ':parked', id) or
+     redis.call('ZSCORE', R .. ':parked:' .. queue, id) then
+    L.odd()
+  end
+  if not g.tickets[queue] then
+    local was = redis.call('ZSCORE', g.wait, queue)
+    g.tickets[queue] = {was = was, now = was}
+  end
+end
+
+-- A job waits for gate number `at` of these; its ticket is its fence.
+function L.park(s, queue, id, gates, at, due, fence)
+  local g, ticket = gates[at], L.int(fence)
+  local line = line_of(s, g, queue)
+  if not line.ids[1] then
+    L.free_of(g) -- a lock with a lease is odd, and a semaphore has a timer
+    begin_line(s, g, queue, line, id)
+  end
+  local n, t = #line.ids + 1, g.tickets[queue]
+  line.ids[n], line.scores[n] = id, ticket
+  if not t.now or tonumber(t.now) > fence then
+    t.now = ticket
+  end
+  g.is_awaited = true
+  s.parked_of, s.spots = s.parked_of or {}, s.spots or {}
+  local all, names = s.parked_of[queue] or {ids = {}, scores = {}}, {}
+  s.parked_of[queue] = all
+  n = #all.ids + 1
+  all.ids[n], all.scores[n] = id, ticket
+  for i = 1, #gates do
+    names[i] = gates[i].id
+  end
+  s.spots[#s.spots + 1] = id
+  s.spots[#s.spots + 1] = ticket .. ' 0 ' .. L.int(due) .. ' ' .. L.int(at) .. '\n' ..
+                          table.concat(names, '\n')
+end
