@@ -54,9 +54,6 @@ local function put_rare(args)
     add(args, 'unique', 'u' .. random(4))
   end
   if chance(5) then
-    add(args, 'priority', random(0, 9))
-  end
-  if chance(5) then
     add(args, 'expire', random(1, 40) .. 's')
   end
   if chance(5) then
@@ -80,6 +77,9 @@ function moves.add()
     end
     if chance(world.gated) then
       put_gates(args)
+    end
+    if chance(world.ranked) then
+      add(args, 'priority', random(3, 6))
     end
     if chance(world.rare) then
       put_rare(args)
@@ -329,7 +329,7 @@ local function play(seed, text, see, is_torn)
   math.randomseed(seed)
   server.now_us = START_US
   world = {ids = {'j00000000000'}, workers = {}, gated = one_of({0, 30, 100}), rare = one_of({0, 0, 10, 60}),
-           size = chance(5) and 16000 or 1, tried = 0,
+           ranked = one_of({0, 0, 5, 60}), size = chance(5) and 16000 or 1, tried = 0,
            kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40})}
   function world.call(name, ...)
     server.now_us = server.now_us + 7

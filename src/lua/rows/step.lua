@@ -7,17 +7,17 @@
 --
 -- Odd are: results but the plain ends, jobs that are cancelled, waited for, followed or members of
 -- a batch, unique keys, rates, leases, programs and callers among the waiters, two waiters of one
--- gate, spots with several gates, queues that are paused, marked (priorities, suspects, pinned and
--- granted jobs, those aside) or have raw members, timers that are due, large payloads, whatever is
--- corrupt or of a foreign type, and a root whose events are followed.
+-- gate, spots with several gates, queues that are paused, marked (suspects, pinned and granted
+-- jobs, those aside) or have raw members, timers that are due, large payloads, whatever is corrupt
+-- or of a foreign type, and a root whose events are followed.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
 --   clock (the text that is there)
 --   is_calm: see need_common
 --   gates: id -> gate (gates.lua), order: the same as a list
---   names, of_queue, taken, keys, heads (queue.lua), room: queue -> how many jobs it may still
---   claim; claimed, bytes, parked, max: as in claim.lua
+--   names, of_queue, marks, taken, keys, heads (queue.lua), room: queue -> how many jobs it may
+--   still claim; claimed, bytes, parked, max: as in claim.lua
 --   let_in: queue -> rows (waiters.lua), offers
 --   starts: {n, running, tries, n_held, holds, old_ids, old_tries}, groups: as in start.lua
 --   adds, removals, last: the writes (writes.lua)

@@ -242,25 +242,38 @@ local function plan_starts(s)
   add_many(s, 'ZADD', running, st.n, st.running, redis.call('ZCARD', running))
 end
 
--- Jobs that were handled leave their sets; heads follow.
-local function plan_queues(s)
-  local key = s.R .. ':heads'
-  for _, taken in ipairs(s.taken or {}) do
-    if taken.n > 0 then
-      remove(s, {values = taken.dues, 'ZREM', taken.key,
-                 unpack(taken.ids, 1, taken.n)})
+local function plan_head(s, head)
+  local key, was = s.R .. ':heads', head.was and tonumber(head.was)
+  if head.now == math.huge then
+    if was then
+      remove_members(s, key, {head.name}, head.was)
     end
+  elseif not was or head.now < was then
+    L.odd() -- the workers have to be woken
+  elseif head.now ~= was then
+    add(s, {names = {head.name}, values = head.was, 'ZADD', key, L.int(head.now), head.name})
+  end
+end
+
+-- Marks only become fewer.
+local function plan_marks(s, name, was, now)
+  local key = s.R .. ':prio'
+  if now == '' then
+    remove_fields(s, key, {name}, was)
+  elseif now ~= was then
+    add(s, {names = {name}, values = was, 'HSET', key, name, now})
+  end
+end
+
+-- Jobs that were handled leave their sets; heads and marks follow.
+local function plan_queues(s)
+  for _, t in ipairs(s.taken or {}) do
+    remove(s, {values = {unpack(t.dues, t.from, t.to)}, 'ZREM', t.key, unpack(t.ids, t.from, t.to)})
   end
   for _, head in ipairs(s.heads or {}) do
-    local was = head.was and tonumber(head.was)
-    if head.now == math.huge then
-      if was then
-        remove_members(s, key, {head.name}, head.was)
-      end
-    elseif not was or head.now < was then
-      L.odd() -- the workers have to be woken
-    elseif head.now ~= was then
-      add(s, {names = {head.name}, values = head.was, 'ZADD', key, L.int(head.now), head.name})
+    plan_head(s, head)
+    if s.marks[head.name] then
+      plan_marks(s, head.name, s.marks[head.name], head.marks)
     end
   end
 end

@@ -1,0 +1,181 @@
+-- What becomes of the rows of a step over rows: their records, tries and gates are read and judged.
+--
+-- A slice b of rows, which are columns: queue, n, ids, dues; records, texts (of R:tries, false for
+-- none); of the rows that are more than a record: jobs (their options, nil for none), tries (nil
+-- for none), gates (lists of rows, nil for none).
+
+local ROWS_FIRST, ROWS_FACTOR = 64, 3 -- as claim/judge.lua
+local NONE = {starts = 0, attempts = 0, crashes = 0}
+
+-- The options that a record may have here: those that a start reads, and those that only an end
+-- which is odd would read. The rest is odd, and so is a number that is none.
+local OPTIONS = {l = 'text', s = 'text', K = 'text', T = 'text', d = 'text', p = 'text', m = 'text',
+                 c = 'text', B = 'text', Y = 'text', P = 'text', a = 'number', t = 'number',
+                 k = 'number', x = 'number', O = 'number'}
+
+local function need_option(name, value)
+  local kind = OPTIONS[name]
+  if not kind or kind == 'number' and not L.whole(value) then
+    L.odd()
+  end
+end
+
+-- The options of a header, ' 4 l=door K=5' -> {l = 'door', K = '5'}
+local function parse(text)
+  local name, value = string.match(text, '^ (%a)=(%S+)$')
+  if name then
+    need_option(name, value)
+    return {[name] = value}
+  end
+  local job, n = {}, 0
+  for its_name, its_value in string.gmatch(text, ' (%a)=(%S+)') do
+    need_option(its_name, its_value)
+    job[its_name], n = its_value, n + 3 + #its_value
+  end
+  -- A digit in front is its priority, of which its set tells.
+  if n ~= #text and not (n + 2 == #text and string.find(text, '^ %d')) then
+    L.odd()
+  end
+  return job
+end
+
+-- -> the id of the only gate of a job whose queue has gates; nil: there are more
+local function only_common(job, common)
+  if not common.begin or job.l or job.s then
+    return nil
+  elseif not common.behind then
+    return common.begin
+  elseif not job.K then
+    L.odd()
+  end
+  return common.begin .. job.K .. common.behind
+end
+
+-- -> the same; false if it has none
+local function only_gate(job, common)
+  if common then
+    return only_common(job, common)
+  elseif job.l then
+    return not job.s and 'lock:' .. job.l or nil
+  end
+  return job.s and 'sem:' .. job.s or false
+end
+
+-- -> the gates of a job as rows, nil for none. common: those of its queue
+local function gates_of(s, job, common)
+  local only = only_gate(job, common)
+  if only then
+    return {L.row_gate(s, only)}
+  elseif only == false then
+    return nil
+  end
+  local ids, why = L.gates_of(job, common)
+  if why then
+    L.odd()
+  end
+  for i = 1, ids and #ids or 0 do
+    ids[i] = L.row_gate(s, ids[i])
+  end
+  return ids
+end
+
+-- The tries of a row; whatever is odd in a start.
+local function read_tries(s, text, job, due)
+  local tries = text and L.tries(text) or NONE
+  if text and not tries.due or tries.crashes >= L.SOLO_CRASHES or
+     job and job.x and tries.starts == 0 and due + tonumber(job.x) < s.now_ms then
+    L.odd()
+  end
+  return tries
+end
+
+-- ---- rows
+
+local function read_some(s, b, from, to)
+  local R = s.R
+  local records = redis.call('HMGET', R .. ':jobs', unpack(b.ids, from, to))
+  local texts = redis.call('HMGET', R .. ':tries', unpack(b.ids, from, to))
+  if from == 1 then
+    b.records, b.texts = records, texts
+    return
+  end
+  for i = from, to do
+    b.records[i], b.texts[i] = records[i - from + 1], texts[i - from + 1]
+  end
+end
+
+-- The options of a record, nil for none.
+local function read_options(record, begin)
+  local cut = #begin
+  if string.sub(record, 1, cut) ~= begin then
+    L.odd()
+  end
+  local lf = string.find(record, '\n', cut + 1, true)
+  if not lf or lf > L.HEADER_MAX or #record - lf > L.BIG then
+    L.odd()
+  end
+  return lf > cut + 1 and parse(string.sub(record, cut + 1, lf - 1)) or nil
+end
+
+-- The gates of row i, which are taken when it starts. -> false: it is not due yet, and waits until
+-- then
+local function judge_gates(s, b, i, job)
+  local gates = gates_of(s, job or NONE, s.of_queue[b.queue])
+  if not gates then
+    return true
+  elseif b.dues[i] > s.now_ms then
+    return false
+  end
+  b.gates[i] = gates
+  for k = 1, #gates do
+    if gates[k].is_awaited == nil then
+      b.new[#b.new + 1] = gates[k]
+    end
+  end
+  return true
+end
+
+-- A row that is more than a record of this queue without options. -> as judge_gates
+local function judge_special(s, b, i)
+  local record, text = b.records[i] or '', b.texts[i]
+  local job = read_options(record, b.begin)
+  if text or job and job.x then
+    b.tries[i] = read_tries(s, text, job, b.dues[i])
+  end
+  b.jobs[i], b.special[#b.special + 1] = job, i
+  return b.is_in or judge_gates(s, b, i, job)
+end
+
+-- Read the rows b: {queue, n, ids, dues, gates (of those that come in)}. One that is not due yet
+-- and has gates ends them, and so does the last one for which there are bytes. special: the
+-- numbers of the rows that are more than a record; new: their gates of which the step knows
+-- nothing. -> how many count
+function L.judge_rows(s, b)
+  local sub, known, bytes, n = string.sub, 0, s.bytes, b.n
+  local plain = '-' .. b.queue .. '\n'
+  local cut, most, all = #plain, #plain + L.BIG, b.is_in or s.of_queue[b.queue]
+  local records, texts
+  b.begin = '-' .. b.queue
+  b.jobs, b.tries, b.gates, b.special, b.new = {}, {}, b.gates or {}, {}, {}
+  for i = 1, n do
+    if i > known then
+      local to = known == 0 and math.min(ROWS_FIRST, n) or math.min(ROWS_FACTOR * known, n)
+      read_some(s, b, known + 1, to)
+      known, records, texts = to, b.records, b.texts
+    end
+    local record = records[i]
+    if (all or texts[i] or not record or #record > most or sub(record, 1, cut) ~= plain) and
+       not judge_special(s, b, i) then
+      n = i - 1
+      break
+    end
+    bytes = bytes - #record
+    if bytes <= 0 then
+      n = i
+      break
+    end
+  end
+  s.bytes = bytes
+  L.meet_gates(b.new)
+  return n
+end

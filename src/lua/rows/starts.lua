@@ -1,0 +1,123 @@
+-- The rows that start or are parked, in a step over rows.
+
+local NONE = {starts = 0, attempts = 0, crashes = 0}
+
+-- -> the group of a start, which is the last one where it goes on with that
+local function group_of(s, b, fence, tries, gated)
+  local g = s.groups[#s.groups]
+  if not g or g[1] ~= b.queue or s.next_fence ~= fence or g[6] ~= gated or
+     g[3] ~= tries.starts + 1 or g[4] ~= tries.attempts + 1 or g[5] ~= tries.crashes then
+    g = {b.queue, fence, tries.starts + 1, tries.attempts + 1, tries.crashes, gated}
+    s.groups[#s.groups + 1] = g
+  end
+  return g
+end
+
+-- The rows from..to start, and are told to the worker; these have the tries of the first.
+local function start(s, b, from, to, fence, gated)
+  local st, tries, epoch = s.starts, b.tries[from] or NONE, s.q.epoch_text
+  local g = group_of(s, b, fence, tries, gated)
+  local n, at, ids, dues, records = st.n, #g, b.ids, b.dues, b.records
+  local running, texts, known, text = st.running, st.tries, nil, nil
+  local begin = tries == NONE and '1 1 0 ' or L.int(tries.starts + 1) .. ' ' ..
+                L.int(tries.attempts + 1) .. ' ' .. L.int(tries.crashes) .. ' '
+  for i = from, to do
+    local id, due = ids[i], dues[i]
+    if due ~= known then
+      known, text = due, begin .. L.int(due)
+    end
+    n = n + 1
+    local two = 2 * n
+    running[two - 1], running[two] = epoch, id
+    texts[two - 1], texts[two] = id, text
+    g[at + 1], g[at + 2], g[at + 3] = id, due, records[i]
+    at = at + 3
+  end
+  s.next_fence, s.claimed, st.n = fence + 2 * (to - from + 1), s.claimed + to - from + 1, n
+end
+
+-- What a start of row i, which is special, replaces and counts.
+local function note_start(s, b, i)
+  local st, tries, job = s.starts, b.tries[i], b.jobs[i]
+  if b.texts[i] then
+    local n = #st.old_ids + 1
+    st.old_ids[n], st.old_tries[n] = b.ids[i], b.texts[i]
+  end
+  if job and job.K and not (tries and tries.starts > 0) then
+    local keys = s.keys[b.queue] or {}
+    s.keys[b.queue], keys[#keys + 1] = keys, job.K
+  end
+end
+
+-- The job of row i holds its gates, all of which are free for it.
+local function take(s, b, i, gates, fence)
+  local st, id, first = s.starts, b.ids[i], gates[1]
+  local text, gated = first.id, first.gated
+  L.take_from(s, first, id, fence)
+  for k = 2, #gates do
+    text = text .. '\n' .. gates[k].id
+    gated = math.max(gated, gates[k].gated)
+    L.take_from(s, gates[k], id, fence)
+  end
+  local n = st.n_held + 1
+  st.n_held, st.holds[2 * n - 1], st.holds[2 * n] = n, id, text
+  return gated
+end
+
+-- -> the number of the first gate that is shut for a job that comes new; nil: none
+local function shut_gate(gates)
+  for i = 1, #gates do
+    local g = gates[i]
+    if g.is_awaited ~= false and L.is_awaited(g) or (g.free or L.free_of(g)) <= 0 then
+      return i
+    end
+  end
+  return nil
+end
+
+-- Row i, which is special, takes its gates or is parked. -> gated, as a group has it; nil: parked
+local function pass(s, b, i, fence)
+  local gates = b.gates[i]
+  local shut = gates and not b.is_in and shut_gate(gates)
+  if shut then
+    L.park(s, b.queue, b.ids[i], gates, shut, b.dues[i], fence)
+    return nil
+  end
+  if b.texts[i] or b.jobs[i] and b.jobs[i].K then
+    note_start(s, b, i)
+  end
+  return gates and take(s, b, i, gates, fence) or 0
+end
+
+-- Start or park the first n rows, until the step has claimed `most`. Rows side by side that begin
+-- alike start together. -> how many rows, how many of them were parked
+function L.handle_rows(s, b, n, most)
+  local first, i, parked, k = s.number, 0, 0, 1
+  local from, gated -- of the rows from `from` to i, which start; nil: there are none
+  s.number, most = first + 2 * n, most - s.claimed
+  while i < n and i - parked < most do
+    local to, its_gated = i + 1, 0
+    if b.special[k] == to then
+      its_gated, k = pass(s, b, to, first + 2 * to - 1), k + 1
+    else
+      to = math.min((b.special[k] or n + 1) - 1, most + parked)
+    end
+    if from and (its_gated ~= gated or b.tries[from] ~= b.tries[to]) then
+      start(s, b, from, i, first + 2 * from - 1, gated)
+      from = nil
+    end
+    if its_gated then
+      from, gated = from or i + 1, its_gated
+    else
+      parked = parked + 1
+    end
+    i = to
+  end
+  if from then
+    start(s, b, from, i, first + 2 * from - 1, gated)
+  end
+  for row = i + 1, n do
+    s.bytes = s.bytes + #b.records[row]
+  end
+  return i, parked
+end
