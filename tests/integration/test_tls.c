@@ -118,7 +118,9 @@ static void test_the_wrong_port(void **state)
 
     (void)state;
     says(plain, "", 69, "rediss:// in place of redis://");
-    says(tls, "", 69, "redis:// in place of rediss://");
+    /* Redis 7 leaves a handshake without an answer (69), Redis 8 answers it with an error (78). */
+    says(tls, "stats; s=$?; [ $s -ne 78 ] || s=69; exit $s #", 69,
+         "redis:// in place of rediss://");
 }
 
 static void test_an_old_protocol(void **state)
