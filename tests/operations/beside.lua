@@ -51,9 +51,6 @@ end
 
 local function put_rare(args)
   if chance(5) then
-    add(args, 'unique', 'u' .. random(4))
-  end
-  if chance(5) then
     add(args, 'expire', random(1, 40) .. 's')
   end
   if chance(5) then
@@ -80,6 +77,12 @@ function moves.add()
     end
     if chance(world.ranked) then
       add(args, 'priority', random(3, 6))
+    end
+    if chance(world.unique) then
+      add(args, 'unique', 'u' .. random(40), 'mode', one_of({'drop', 'replace', 'move'}))
+      if chance(20) then
+        add(args, 'unique_for', '5s')
+      end
     end
     if chance(world.rare) then
       put_rare(args)
@@ -329,7 +332,7 @@ local function play(seed, text, see, is_torn)
   math.randomseed(seed)
   server.now_us = START_US
   world = {ids = {'j00000000000'}, workers = {}, gated = one_of({0, 30, 100}), rare = one_of({0, 0, 10, 60}),
-           ranked = one_of({0, 0, 5, 60}), size = chance(5) and 16000 or 1, tried = 0,
+           ranked = one_of({0, 0, 5, 60}), unique = one_of({0, 0, 5, 60}), size = chance(5) and 16000 or 1, tried = 0,
            kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40})}
   function world.call(name, ...)
     server.now_us = server.now_us + 7

@@ -38,11 +38,15 @@ local function need_nothing_beside(s, ids)
   end
 end
 
--- Job `id` holds these gates. A line that is no lock and no semaphore is odd.
+-- Job `id` holds this gate, or this unique key, which is free when it ends. Another line is odd.
 local function note_hold(s, drops, order, id, line)
   local ids = drops[line]
   if ids then
     ids[#ids + 1] = id
+  elseif string.sub(line, 1, 7) == 'uniq:0:' then
+    s.uniques = s.uniques or {names = {}, ids = {}}
+    local n = #s.uniques.names + 1
+    s.uniques.names[n], s.uniques.ids[n] = string.sub(line, 8), id
   else
     order[#order + 1] = L.row_gate(s, line)
     drops[line] = {id}
@@ -73,6 +77,24 @@ local function drop_all(s, ids, holds)
   s.freed, s.touched = freed, order
 end
 
+-- The unique keys that these jobs still have are free, but those with a successor are odd.
+local function free_uniques(s)
+  local R, names, ids, locks, free = s.R, s.uniques.names, s.uniques.ids, {}, {'DEL', owners = {}}
+  for i = 1, #names do
+    locks[i] = R .. ':lock:~unique:' .. names[i]
+  end
+  if redis.call('EXISTS', unpack(locks)) > 0 then
+    L.odd()
+  end
+  for i = 1, #names do
+    local key = R .. ':uniq:' .. names[i]
+    if redis.call('GET', key) == ids[i] then
+      free[#free + 1], free.owners[#free.owners + 1] = key, ids[i]
+    end
+  end
+  s.free_uniques = free[2] and free
+end
+
 -- Load the jobs that end, and drop what they hold.
 function L.load_ends(s)
   local ids, R = s.q.end_ids, s.R
@@ -89,4 +111,7 @@ function L.load_ends(s)
   local holds = redis.call('HMGET', R .. ':holds', unpack(ids))
   redis.call('HLEN', R .. ':jobs') -- its type
   drop_all(s, ids, holds)
+  if s.uniques then
+    free_uniques(s)
+  end
 end

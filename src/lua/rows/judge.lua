@@ -9,9 +9,9 @@ local NONE = {starts = 0, attempts = 0, crashes = 0}
 
 -- The options that a record may have here: those that a start reads, and those that only an end
 -- which is odd would read. The rest is odd, and so is a number that is none.
-local OPTIONS = {l = 'text', s = 'text', K = 'text', T = 'text', d = 'text', p = 'text', m = 'text',
-                 c = 'text', B = 'text', Y = 'text', P = 'text', a = 'number', t = 'number',
-                 k = 'number', x = 'number', O = 'number'}
+local OPTIONS = {l = 'text', s = 'text', u = 'text', K = 'text', T = 'text', d = 'text', p = 'text',
+                 m = 'text', c = 'text', B = 'text', Y = 'text', P = 'text', a = 'number',
+                 t = 'number', k = 'number', x = 'number', f = 'number', O = 'number'}
 
 local function need_option(name, value)
   local kind = OPTIONS[name]

@@ -49,18 +49,29 @@ local function note_start(s, b, i)
   end
 end
 
--- The job of row i holds its gates, all of which are free for it.
-local function take(s, b, i, gates, fence)
-  local st, id, first = s.starts, b.ids[i], gates[1]
-  local text, gated = first.id, first.gated
-  L.take_from(s, first, id, fence)
-  for k = 2, #gates do
-    text = text .. '\n' .. gates[k].id
-    gated = math.max(gated, gates[k].gated)
+-- The line of the unique key of a job in R:holds (gates/hold.lua).
+local function unique_line(queue, job)
+  return 'uniq:' .. (job.f or '0') .. ':' .. queue .. ':' .. job.u
+end
+
+-- Job `id` holds what this text says.
+local function hold(s, id, text)
+  local st, n = s.starts, s.starts.n_held + 1
+  st.n_held, st.holds[2 * n - 1], st.holds[2 * n] = n, id, text
+end
+
+-- The job of row i holds its gates, all of which are free for it, and its unique key. gates: nil
+-- for none. -> gated, as a group has it
+local function take_all(s, b, i, gates, fence)
+  local id, held, gated = b.ids[i], {}, 0
+  for k = 1, gates and #gates or 0 do
+    held[k], gated = gates[k].id, math.max(gated, gates[k].gated)
     L.take_from(s, gates[k], id, fence)
   end
-  local n = st.n_held + 1
-  st.n_held, st.holds[2 * n - 1], st.holds[2 * n] = n, id, text
+  if b.jobs[i] and b.jobs[i].u then
+    held[#held + 1] = unique_line(b.queue, b.jobs[i])
+  end
+  hold(s, id, table.concat(held, '\n'))
   return gated
 end
 
@@ -77,16 +88,23 @@ end
 
 -- Row i, which is special, takes its gates or is parked. -> gated, as a group has it; nil: parked
 local function pass(s, b, i, fence)
-  local gates = b.gates[i]
+  local gates, job = b.gates[i], b.jobs[i]
   local shut = gates and not b.is_in and shut_gate(gates)
   if shut then
     L.park(s, b.queue, b.ids[i], gates, shut, b.dues[i], fence)
     return nil
   end
-  if b.texts[i] or b.jobs[i] and b.jobs[i].K then
+  if b.texts[i] or job and job.K then
     note_start(s, b, i)
   end
-  return gates and take(s, b, i, gates, fence) or 0
+  if job and job.u or gates and gates[2] then
+    return take_all(s, b, i, gates, fence)
+  elseif gates then
+    L.take_from(s, gates[1], b.ids[i], fence)
+    hold(s, b.ids[i], gates[1].id)
+    return gates[1].gated
+  end
+  return 0
 end
 
 -- Start or park the first n rows, until the step has claimed `most`. Rows side by side that begin

@@ -59,10 +59,14 @@ function UNDO.SET(write)
   end
 end
 
--- Locks.
+-- Locks, or unique keys.
 function UNDO.DEL(write)
-  for _, g in ipairs(write.gates) do
-    put_back('HSET', g.key, LOCK_FIELDS, 1, g.was)
+  for i = 1, #write - 1 do
+    if write.owners then
+      redis.pcall('SET', write[i + 1], write.owners[i])
+    else
+      put_back('HSET', write[i + 1], LOCK_FIELDS, 1, write.rows[i])
+    end
   end
 end
 
@@ -100,6 +104,9 @@ local function plan_ends(s)
   if s.freed.ids[1] then
     remove_fields(s, R .. ':holds', s.freed.ids, s.freed.texts)
   end
+  if s.free_uniques then
+    remove(s, s.free_uniques)
+  end
   remove_members(s, R .. ':running', ids, s.q.epoch_text)
   remove_fields(s, R .. ':tries', ids, s.tries)
   for _, had in ipairs(s.beside or {}) do
@@ -116,11 +123,11 @@ local function plan_lock(s, g)
     g.taken.names, g.taken.values = g.was and LOCK_FIELDS, g.was
     add(s, g.taken)
   elseif g.is_dropped then
-    local freed = s.freed_locks or {'DEL', gates = {}}
+    local freed = s.freed_locks or {'DEL', rows = {}}
     if not s.freed_locks then
       remove(s, freed)
     end
-    s.freed_locks, freed[#freed + 1], freed.gates[#freed.gates + 1] = freed, g.key, g
+    s.freed_locks, freed[#freed + 1], freed.rows[#freed.rows + 1] = freed, g.key, g.was
   end
 end
 
@@ -200,16 +207,16 @@ local function plan_gates(s)
 end
 
 local function plan_parked(s)
-  local R = s.R
-  for queue, all in pairs(s.parked_of or {}) do
-    add_members(s, R .. ':parked:' .. queue, all.ids, all.scores)
-  end
+  local key = s.R .. ':parked'
   for queue, out in pairs(s.out or {}) do
-    remove_members(s, R .. ':parked:' .. queue, out.ids, out.scores)
-    remove_fields(s, R .. ':parked', out.ids, out.spots)
+    remove_members(s, key .. ':' .. queue, out.ids, out.scores)
+    remove_fields(s, key, out.ids, out.spots)
   end
   if s.spots then
-    add(s, {'HSET', R .. ':parked', unpack(s.spots)})
+    for queue, all in pairs(s.parked_of) do
+      add_members(s, key .. ':' .. queue, all.ids, all.scores)
+    end
+    add(s, {'HSET', key, unpack(s.spots)})
   end
 end
 

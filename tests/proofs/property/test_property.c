@@ -226,12 +226,15 @@ static void explain(const struct finding *v)
     print_text("got", &v->got, same);
 }
 
-static void tell(struct sequence *s, int failed_at)
+/* The whole sequence first: a shorter one may pass, if the failure needs some time, say. */
+static void tell(struct sequence *s, const struct finding *first)
 {
     struct finding v;
 
-    if (failed_at < s->n)
-        s->n = failed_at + 1;
+    (void)printf("seed %llu, as it failed: ", (unsigned long long)s->seed);
+    explain(first);
+    if (first->call < s->n)
+        s->n = first->call + 1;
     shrink(s);
     (void)printf("FAILED: --seed %llu --sequences 1; the shortest that fails:\n",
                  (unsigned long long)s->seed);
@@ -325,7 +328,6 @@ static void test_sequences(void **state)
     for (long i = 0; i < fx.sequences; i++) {
         struct sequence s = {.seed = fx.seed + (uint64_t)i, .n = fx.length};
         struct finding v;
-        int failed_at;
 
         if (i > 0 && i % 5000 == 0)
             (void)printf("%ld sequences\n", i);
@@ -335,12 +337,11 @@ static void test_sequences(void **state)
                 ? LONGER
                 : 1;
         run(&s, false, &v);
-        failed_at = v.call;
-        finding_done(&v);
-        if (failed_at >= 0) {
-            tell(&s, failed_at);
+        if (v.call >= 0) {
+            tell(&s, &v);
             fail_msg("seed %llu", (unsigned long long)s.seed);
         }
+        finding_done(&v);
     }
     (void)printf("%ld sequences from seed %llu, %llu calls, no difference\n", fx.sequences,
                  (unsigned long long)fx.seed, (unsigned long long)fx.calls);
