@@ -695,6 +695,17 @@ static void test_solo(void **state)
 
 /* ---- callers and arguments */
 
+/* A library that was just loaded has no draft yet. */
+static void test_the_first_call_is_a_step(void **state)
+{
+    const char *w = worker(), *id = add("mail x");
+
+    (void)state;
+    (void)redis("FUNCTION DELETE laterd");
+    test_redis_load(&fx.redis);
+    assert_string_equal(claim(w, "mail", 1), id);
+}
+
 static void test_status(void **state)
 {
     const char *w = worker(), *before;
@@ -824,6 +835,7 @@ int main(void)
                                        FX_TEST(test_results_of_broken_records),
                                        FX_TEST(test_dead_max),
                                        FX_TEST(test_solo),
+                                       FX_TEST(test_the_first_call_is_a_step),
                                        FX_TEST(test_status),
                                        FX_TEST(test_arguments),
                                        FX_TEST(test_bad_numbers_of_one_result),

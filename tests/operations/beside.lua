@@ -196,7 +196,7 @@ end
 
 function moves.limit()
   if chance(70) then
-    world.call('later_limit_set', one_of({'s', 't'}), 'semaphore', tostring(random(0, 4)), 'on_lost',
+    world.call('later_limit_set', one_of({'s', 't', 'u{key}'}), 'semaphore', tostring(random(0, 4)), 'on_lost',
                one_of({'keep', 'kill'}))
   else
     world.call('later_limit_set', 'r', 'rate', random(20) .. '/1s', 'burst', tostring(random(5)))
@@ -205,7 +205,7 @@ end
 
 function moves.gates()
   world.call('later_v1_declare', world.workers[1].epoch, '0', '1', one_of(QUEUES),
-             one_of({'', 'lock=q', 'sem=s', 'lock=l{key} sem=t', 'rate=r'}))
+             one_of({'', 'lock=q', 'sem=s', 'sem=u{key}', 'lock=l{key} sem=t', 'rate=r'}))
 end
 
 function moves.pause()
@@ -352,6 +352,7 @@ local function play(seed, text, see, is_torn)
   end
   world.call('later_limit_set', 's', 'semaphore', '2')
   world.call('later_limit_set', 't', 'semaphore', '3', 'on_lost', 'kill')
+  world.call('later_limit_set', 'u{key}', 'semaphore', '2')
   for _ = 1, CALLS do
     local move = choose(weights)
     moves[move]()

@@ -107,6 +107,7 @@ local function over_draft(R, q)
 end
 
 function L.step(R, q)
+  L.begin() -- rows read through it, too
   local now_us = L.now_us()
   local status, current = L.worker(R, q.epoch_text)
   if status == 'ok' and current ~= q.link then
