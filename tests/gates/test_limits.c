@@ -168,6 +168,7 @@ struct size {
 
 static struct size size_now(void)
 {
+    test_redis_sweep(&gates.s.redis);
     reply_free(gates_call(&gates, "MEMORY", "PURGE", NULL));
     return (struct size){gates_int(&gates, "DBSIZE", NULL),
                          gates_info(&gates, "memory", "used_memory"),

@@ -534,16 +534,9 @@ static int64_t memory(const char *field)
     return atoll(line + strlen(name));
 }
 
-/* What is used when the garbage of the library is collected, which Redis 8 counts, too. */
 static int64_t used(void)
 {
-    static const char library[] = "#!lua name=sweep\nredis.register_function('sweep', function() "
-                                  "return collectgarbage('collect') end)";
-    const char *load[] = {"FUNCTION", "LOAD", library};
-
-    assert_string_equal(send_args(3, load, NULL), "sweep");
-    (void)redis("FCALL sweep 0");
-    (void)redis("FUNCTION DELETE sweep");
+    test_redis_sweep(&fx.redis);
     return memory("used_memory");
 }
 

@@ -253,3 +253,13 @@ int test_free_port(void)
     perror("test support: no free port");
     abort();
 }
+
+void test_redis_sweep(struct test_redis *r)
+{
+    static const char library[] = "#!lua name=sweep\nredis.register_function('sweep', function() "
+                                  "return collectgarbage('collect') end)";
+
+    reply_free(test_redis_call(r, "FUNCTION", "LOAD", library, NULL));
+    reply_free(test_redis_call(r, "FCALL", "sweep", "0", NULL));
+    reply_free(test_redis_call(r, "FUNCTION", "DELETE", "sweep", NULL));
+}

@@ -43,6 +43,9 @@ void test_redis_restart(struct test_redis *r);
 /* The same without waiting until it answers. */
 void test_redis_launch(struct test_redis *r);
 
+/* Collect the garbage of the library, which Redis 8 counts among the memory that is used. */
+void test_redis_sweep(struct test_redis *r);
+
 /*
  * One command of C strings, NULL-ended, on a connection of its own. NULL for an error reply, which
  * is printed. The reply is the caller's (reply_free).
