@@ -357,9 +357,11 @@ static void test_without_the_library(void **state)
     test_redis_load(&redis);
     test_says("exec $LATER --redis unix:producer@$SOCK show j00000000000 2>&1", 77,
               "user producer, function later_show: NOPERM");
-    /* Redis names the command that is no function, each version in words of its own. */
+    /* Redis names the command that is no function, Redis 8 and Valkey the user, too. */
     test_says("exec $LATER --redis unix:producer@$SOCK wait j00000000000 2>&1", 77,
-              "permissions to run the 'subscribe' command");
+              "user producer: NOPERM ");
+    test_says("exec $LATER --redis unix:producer@$SOCK wait j00000000000 2>&1", 77,
+              " has no permissions to run the 'subscribe' command");
     test_says("exec $LATER --redis unix:caller@$SOCK gates 2>&1", 77, "user caller: NOPERM");
     test_says("exec $LATER --redis unix:caller@$SOCK lock a -- true 2>&1", 77,
               "user caller: looking for the function library: NOPERM");
