@@ -735,6 +735,26 @@ static void test_fence_after_a_loss(void **cmocka_state)
     assert_true(strtoll(redis("HGET R:lock:door fence"), NULL, 10) > seen);
 }
 
+/* Two permits come free in a step, one job waits and another is new: both start. */
+static void test_more_permits_than_waiters(void **cmocka_state)
+{
+    const char *w = worker(), *one, *two, *parked, *fresh;
+
+    (void)cmocka_state;
+    (void)fcall("later_limit_set s semaphore 2");
+    one = add("mail sem s x");
+    two = add("mail sem s x");
+    (void)claims(w, 2);
+    parked = add("mail sem s x");
+    assert_string_equal(claims(w, 2), "");
+    assert_string_equal(state_of(parked), "parked");
+    fresh = add("mail sem s x");
+    assert_starts(
+        fcall("later_v2_step %s 1 0 128 0 1 mail 8 1048576 1 mail 1 2 %s %s 0", w, one, two), "[");
+    assert_string_equal(state_of(parked), "running");
+    assert_string_equal(state_of(fresh), "running");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -758,6 +778,7 @@ int main(void)
         FX_TEST(test_rate_of_a_lost_grant),
         FX_TEST(test_rates_are_taken_last),
         FX_TEST(test_full_queue_leaves_places),
+        FX_TEST(test_more_permits_than_waiters),
         FX_TEST(test_nobody_has_room),
         FX_TEST(test_busy_worker_comes_to_its_turn),
         FX_TEST(test_more_places_than_room),

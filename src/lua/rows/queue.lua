@@ -51,9 +51,13 @@ local function claim_let_in(s, queue, most)
   if rows[2] then
     table.sort(rows, function(a, b) return a.rank < b.rank end)
   end
-  local b = {queue = queue, n = #rows, ids = {}, dues = {}, gates = {}, is_in = true}
+  local ids, dues, gates = {}, {}, {}
+  local b = {queue = queue, n = #rows, ids = ids, dues = dues, gates = gates, is_in = true}
   for i = 1, #rows do
-    b.ids[i], b.dues[i], b.gates[i] = rows[i].id, rows[i].due, {rows[i].gate}
+    local row = rows[i]
+    local gate = row.gate
+    ids[i], dues[i], gates[i] = row.id, row.due, {gate}
+    gate.free = gate.free + 1 -- it was kept for this job, which takes it now
   end
   if b.n > most - s.claimed then
     L.odd()
