@@ -15,7 +15,7 @@ local CALLS = 120 -- of each seed
 local QUEUES = {'a', 'b', 'c'}
 local WORKERS = 2
 local VERBS = {'done', 'retry', 'retry', 'dead', 'release', 'progress', 'result'}
-local SWITCH = 'return L.step_over_rows(R, q, now_us) or '
+local SWITCH = 'return L.step_over_rows(R, q) or '
 
 local random = math.random
 

@@ -7,10 +7,12 @@
 -- solo_due, book (gate.lua), is_more (the step stopped at a bound: more jobs may be due). Of the
 -- queues that the step names: names, marks, paused, gates, heads (of R:heads, by number).
 
-local LOOK_ROUNDS = 4
-local LOOK_WINDOW = 64
-local PARKED_MAX = 128      -- a call that has parked so many jobs
-local FEW = 16              -- reads only so many of each further queue
+L.STEP_BYTES, L.CLAIMS_MAX = 1048576, 512 -- the records and the jobs that a step starts at most
+
+-- How far a claim looks behind jobs that it parks. A call that has parked parked_max jobs reads
+-- only `few` of each further queue.
+L.LOOK = {rounds = 4, window = 64, parked_max = 128, few = 16}
+local LOOK = L.LOOK
 
 -- Write the marks and the head of a queue as they are now.
 local function remember(R, queue, marks, head)
@@ -47,13 +49,13 @@ end
 local function claim_due(R, queue, room, max_payload, ctx)
   local most, window = ctx.claimed + room, 0
   local b, head, marks, parked
-  for round = 1, LOOK_ROUNDS do
+  for round = 1, LOOK.rounds do
     local left = ctx.bytes > 0 and most - ctx.claimed or 0
-    if ctx.parked >= PARKED_MAX then
+    if ctx.parked >= LOOK.parked_max then
       if round > 1 then
         break
       end
-      left = math.min(left, FEW)
+      left = math.min(left, LOOK.few)
     end
     b, head, marks = L.gather(R, queue, left > 0 and math.max(left, window) or 0, ctx)
     if b.n == 0 then
@@ -64,7 +66,7 @@ local function claim_due(R, queue, room, max_payload, ctx)
     if parked == 0 and not b.has_caused then
       return head, marks
     end
-    window = LOOK_WINDOW
+    window = LOOK.window
   end
   if b.has_caused then
     -- A job that died told its own queue of it.

@@ -6,9 +6,7 @@
 -- A reply: {now_us, status, answers (one a result), refused ({number of an end, answer}*), groups
 -- (start.lua), cancels (ids), heads (one a queue), errors ({queue, text}*), solo_due, timer_ms}.
 
-local STEP_BYTES = 1048576
-local PEEK_BYTES = 262144   -- and of raw members that are not due
-local CLAIMS_MAX = 512
+local PEEK_BYTES = 262144   -- of raw members that are not due
 
 -- An error that pcall caught -> one line.
 function L.error_text(e)
@@ -83,13 +81,12 @@ local function new_context(R, q, now_us)
   local book = L.book(R, now_us)
   book.epoch = q.epoch_text
   return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead,
-          epoch = L.whole(q.epoch_text),
-          epoch_text = q.epoch_text, held = q.held, max = math.min(q.max, CLAIMS_MAX),
-          bytes = STEP_BYTES, peek = PEEK_BYTES, groups = {}, classes = {}, claimed = 0, parked = 0,
-          solo_due = 0, book = book}
+          epoch = L.whole(q.epoch_text), epoch_text = q.epoch_text, held = q.held,
+          max = math.min(q.max, L.CLAIMS_MAX), bytes = L.STEP_BYTES, peek = PEEK_BYTES,
+          groups = {}, classes = {}, claimed = 0, parked = 0, solo_due = 0, book = book}
 end
 
-local function over_draft(R, q)
+local function step_over_draft(R, q)
   local now_us = q.now_us
   L.need_worker(R)
   local ctx = new_context(R, q, now_us)
@@ -117,7 +114,7 @@ function L.step(R, q)
     return {now_us = now_us, status = status}
   end
   q.now_us = now_us
-  return L.step_over_rows(R, q, now_us) or L.over_draft(over_draft, R, q)
+  return L.step_over_rows(R, q) or L.over_draft(step_over_draft, R, q)
 end
 
 -- ---- arguments that both wire forms have

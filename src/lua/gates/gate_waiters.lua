@@ -29,6 +29,7 @@
 
 local PASSED_OVER_MAX = 16
 local OPEN_MAX = 64         -- gates that a call looks at, offers that it makes, rows
+L.PASSED_OVER_MAX, L.OPEN_MAX = PASSED_OVER_MAX, OPEN_MAX -- of a step over rows, too
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 local NEVER = L.LATEST

@@ -4,8 +4,8 @@
 -- none); of the rows that are more than a record: jobs (their options, nil for none), tries (nil
 -- for none), gates (lists of rows, nil for none).
 
-local ROWS_FIRST, ROWS_FACTOR = 64, 3 -- as claim/judge.lua
-local NONE = {starts = 0, attempts = 0, crashes = 0}
+local ROWS_FIRST, ROWS_FACTOR = L.ROWS_FIRST, L.ROWS_FACTOR
+local NO_OPTIONS = {}
 
 -- The options that a record may have here: those that a start reads, and those that only an end
 -- which is odd would read. The rest is odd, and so is a number that is none.
@@ -81,7 +81,7 @@ end
 
 -- The tries of a row; whatever is odd in a start.
 local function read_tries(s, text, job, due)
-  local tries = text and L.tries(text) or NONE
+  local tries = L.tries(text or nil)
   if text and not tries.due or tries.crashes >= L.SOLO_CRASHES or
      job and job.x and tries.starts == 0 and due + tonumber(job.x) < s.now_ms then
     L.odd()
@@ -120,7 +120,7 @@ end
 -- The gates of row i, which are taken when it starts. -> false: it is not due yet, and waits until
 -- then
 local function judge_gates(s, b, i, job)
-  local gates = gates_of(s, job or NONE, s.of_queue[b.queue])
+  local gates = gates_of(s, job or NO_OPTIONS, s.of_queue[b.queue])
   if not gates then
     return true
   elseif b.dues[i] > s.now_ms then
@@ -140,7 +140,8 @@ local function judge_special(s, b, i)
   local record, text = b.records[i] or '', b.texts[i]
   local job = read_options(record, b.begin)
   if text or job and job.x then
-    b.tries[i] = read_tries(s, text, job, b.dues[i])
+    local tries = read_tries(s, text, job, b.dues[i])
+    b.tries[i] = text and tries or nil
   end
   b.jobs[i], b.special[#b.special + 1] = job, i
   return b.is_in or judge_gates(s, b, i, job)

@@ -23,9 +23,7 @@
 --   adds, removals, last: the writes (writes.lua)
 
 local ODD = {}
-local BYTES = 1048576
-local CLAIMS_MAX = 512
-local NEVER = L.LATEST
+local NEVER, STEP_BYTES, CLAIMS_MAX = L.LATEST, L.STEP_BYTES, L.CLAIMS_MAX
 
 -- This step is none for rows.
 function L.odd()
@@ -53,10 +51,10 @@ local function new_step(R, q, now_us)
   local now_ms = L.ms(now_us)
   local starts = {n = 0, n_held = 0, running = {}, tries = {}, holds = {}, old_ids = {},
                   old_tries = {}}
-  return {R = R, q = q, now_us = now_us, now_ms = now_ms, now_text = L.int(now_ms), gates = {},
-          order = {}, room = {}, claimed = 0, bytes = BYTES, parked = 0,
-          max = math.min(q.max, CLAIMS_MAX), let_in = {}, offers = 0, groups = {}, adds = {},
-          removals = {}, starts = starts}
+  return {R = R, q = q, epoch_text = q.epoch_text, now_us = now_us, now_ms = now_ms,
+          now_text = L.int(now_ms), gates = {}, order = {}, room = {}, claimed = 0,
+          bytes = STEP_BYTES, parked = 0, max = math.min(q.max, CLAIMS_MAX), let_in = {},
+          offers = 0, groups = {}, adds = {}, removals = {}, starts = starts}
 end
 
 local function run(R, q, now_us)
@@ -74,11 +72,11 @@ local function run(R, q, now_us)
 end
 
 -- -> the reply of a step; nil: it is odd, and nothing was changed
-function L.step_over_rows(R, q, now_us)
+function L.step_over_rows(R, q)
   if q.results[1] or L.events then
     return nil
   end
-  local ok, reply = pcall(run, R, q, now_us)
+  local ok, reply = pcall(run, R, q, q.now_us)
   if ok then
     return reply
   elseif type(reply) == 'table' and reply.failed then

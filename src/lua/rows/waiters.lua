@@ -6,14 +6,13 @@
 -- parked}. Of the step: parked_of: queue -> {ids, scores} of those that are parked, out: queue ->
 -- {ids, scores, spots} of those that come in, spots: {id, text}* of those that are parked.
 
-local OFFERS = 64
-local PASSED_OVER = 16      -- OPEN_MAX and PASSED_OVER_MAX of gate_waiters.lua
+local OPEN_MAX, PASSED_OVER_MAX = L.OPEN_MAX, L.PASSED_OVER_MAX
 
 -- May so many more jobs of the queue come in? There is room for more than that, or it is odd: the
 -- queue would be put aside.
 local function need_room(s, queue, n)
   local has = s.let_in[queue] and #s.let_in[queue] or 0
-  if has + n > (s.room[queue] or 0) or s.offers + n > OFFERS then
+  if has + n > (s.room[queue] or 0) or s.offers + n > OPEN_MAX then
     L.odd()
   end
   if has == 0 and redis.call('EXISTS', s.R .. ':granted:' .. queue) == 1 then
@@ -25,7 +24,7 @@ end
 -- into a number.
 local function row_of(s, g, id, text)
   local over, due, rest = string.match(text or '', '^%d+ (%d+) (%d+) 1\n(.+)$')
-  if rest ~= g.id or #due > 15 or #over > 2 or tonumber(over) >= PASSED_OVER then
+  if rest ~= g.id or #due > 15 or #over > 2 or tonumber(over) >= PASSED_OVER_MAX then
     L.odd()
   end
   local begin, rank = string.sub(id, 1, 2), tonumber(string.sub(id, 3), 36)
@@ -78,7 +77,7 @@ local function open(s, g)
     L.odd()
   end
   local line = line_of(s, g, queue)
-  local most = math.min(free, OFFERS)
+  local most = math.min(free, OPEN_MAX)
   local rows = redis.call('ZRANGE', line.key, 0, most, 'WITHSCORES')
   local n = math.min(#rows / 2, most)
   if n == 0 then
