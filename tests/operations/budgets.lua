@@ -4,7 +4,7 @@
 return {
   ['plain jobs'] = {operations = 90, goal = 120, commands = 28},
   ['key, priority, attempts, timeout'] = {operations = 388, commands = 39},
-  ['tried before'] = {operations = 493, commands = 41},
+  ['tried before'] = {operations = 502, commands = 41},
   ['unique key'] = {operations = 405, commands = 98},
   ['open rate'] = {operations = 1160, commands = 60},
   ['lock by {key}, 100 keys'] = {operations = 713, commands = 173},

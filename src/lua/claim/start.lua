@@ -22,13 +22,13 @@ function L.becomes_many(kind, has, n)
   return has + n >= MANY and has <= (kind == 'hash' and LIST_FIELDS or LIST_MEMBERS)
 end
 
-local COMMANDS = {hash = {'HSET', 'HDEL'}, zset = {'ZADD', 'ZREM'}}
+-- Of a kind of key: how to write, how to remove, and where the first name stands in the arguments.
+local COMMANDS = {hash = {'HSET', 'HDEL', 1}, zset = {'ZADD', 'ZREM', 2}}
 
--- Write a value for each of the names. args: arguments of the command; old: arguments that write
--- the old values back, of the names that have one.
-local function write_many(key, kind, names, args, old)
-  local add, remove = unpack(COMMANDS[kind])
-  local n = #names
+-- Write a value for each of n names. args: arguments of the command; old: arguments that write the
+-- old values back, of the names that have one.
+local function write_many(key, kind, n, args, old)
+  local add, remove, first = unpack(COMMANDS[kind])
   if n == 0 then
     return
   elseif L.becomes_many(kind, L.count_coming(key, kind, n), n) then
@@ -37,7 +37,11 @@ local function write_many(key, kind, names, args, old)
     L.write_together(remove, key, {L.LONG}, function() end)
   end
   L.write_together(add, key, args, function()
-    redis.pcall(remove, key, L.LONG, unpack(names))
+    local names = {}
+    for i = first, #args, 2 do
+      names[#names + 1] = args[i]
+    end
+    redis.pcall(remove, key, unpack(names))
     if old[1] then
       redis.pcall(add, key, unpack(old))
     end
@@ -45,7 +49,7 @@ local function write_many(key, kind, names, args, old)
 end
 
 local function new_starts()
-  return {n = 0, ids = {}, running = {}, tries = {}, holds = {}, holders = {}, old = {}}
+  return {n = 0, n_held = 0, running = {}, tries = {}, holds = {}, old = {}}
 end
 
 -- One command a key writes all starts, unless the call has changed something of these jobs before:
@@ -53,15 +57,21 @@ end
 local function write_starts(R, s, b, ctx)
   if b.is_new then
     ctx.book.together.started = ctx.book.together.started + s.n
-    write_many(R .. ':tries', 'hash', s.ids, s.tries, s.old)
-    write_many(R .. ':running', 'zset', s.ids, s.running, {})
-    write_many(R .. ':holds', 'hash', s.holders, s.holds, {})
+    write_many(R .. ':tries', 'hash', s.n, s.tries, s.old)
+    write_many(R .. ':running', 'zset', s.n, s.running, {})
+    write_many(R .. ':holds', 'hash', s.n_held, s.holds, {})
     return
   end
   for i = 1, s.n do
-    db('ZADD', R .. ':running', ctx.epoch, s.ids[i])
+    db('ZADD', R .. ':running', ctx.epoch, s.running[2 * i])
     db('HSET', R .. ':tries', s.tries[2 * i - 1], s.tries[2 * i])
   end
+end
+
+-- Job `id`, which starts, holds what this text says.
+function L.hold_text(s, id, text)
+  local n = s.n_held + 1
+  s.n_held, s.holds[2 * n - 1], s.holds[2 * n] = n, id, text
 end
 
 -- Write to R:holds what the job holds from its start to its end.
@@ -74,32 +84,54 @@ local function hold(R, b, i, s)
   elseif b.is_granted or not b.is_new then
     db('HSET', R .. ':holds', id, text)
   else
-    local n = #s.holders + 1
-    s.holders[n], s.holds[2 * n - 1], s.holds[2 * n] = id, id, text
+    L.hold_text(s, id, text)
   end
 end
 
 -- ---- runs: rows side by side that start alike
 
-local NONE = {starts = 0, attempts = 0, crashes = 0}
+-- begin: what R:tries has of its first start, before the due time.
+L.NEVER_TRIED = {starts = 0, attempts = 0, crashes = 0, begin = '1 1 0 '}
+
+-- -> the group of a start, which is the last one where it goes on with that. ctx: groups,
+-- next_fence
+local function group_of(ctx, queue, fence, tries, gated)
+  local g = ctx.groups[#ctx.groups]
+  if not g or g[1] ~= queue or ctx.next_fence ~= fence or g[6] ~= gated or
+     g[3] ~= tries.starts + 1 or g[4] ~= tries.attempts + 1 or g[5] ~= tries.crashes then
+    g = {queue, fence, tries.starts + 1, tries.attempts + 1, tries.crashes, gated}
+    ctx.groups[#ctx.groups + 1] = g
+  end
+  return g
+end
+
+-- The rows from..to of a slice, which all have these tries, start: they are told to the worker
+-- (ctx.groups), and what is written of them is appended to s.running and s.tries, of n jobs so far.
+function L.start_rows(ctx, s, b, from, to, fence, tries, gated)
+  local g, epoch = group_of(ctx, b.queue, fence, tries, gated), ctx.epoch_text
+  local n, at, ids, dues, records = s.n, #g, b.ids, b.dues, b.records
+  local running, texts, known_due, text = s.running, s.tries, nil, nil
+  local begin = tries.begin or L.int(tries.starts + 1) .. ' ' .. L.int(tries.attempts + 1) .. ' ' ..
+                               L.int(tries.crashes) .. ' '
+  for i = from, to do
+    local id, due = ids[i], dues[i]
+    if due ~= known_due then
+      known_due, text = due, begin .. L.int(due)
+    end
+    n = n + 1
+    local two = 2 * n
+    running[two - 1], running[two] = epoch, id
+    texts[two - 1], texts[two] = id, text
+    g[at + 1], g[at + 2], g[at + 3] = id, due, records[i]
+    at = at + 3
+  end
+  s.n, ctx.next_fence = n, fence + 2 * (to - from + 1)
+end
 
 local function tell_started(b, run, starts, attempts)
   for i = run.from, run.to do
     L.event('started', b.ids[i], b.queue, b.dues[i], starts, attempts)
   end
-end
-
--- -> the group of a run, which is the last one where the run goes on with it; its length
-local function group_of(b, run, starts, attempts, crashes, ctx)
-  local g = ctx.groups[#ctx.groups]
-  if g and g[1] == b.queue and ctx.next_fence == run.fence and g[3] == starts and
-     g[4] == attempts and
-     g[5] == crashes and g[6] == run.gated then
-    return g, #g
-  end
-  g = {b.queue, run.fence, starts, attempts, crashes, run.gated}
-  ctx.groups[#ctx.groups + 1] = g
-  return g, L.GROUP_COMMON
 end
 
 -- Rows that belong to a batch have something to hold, and are not special for that.
@@ -124,35 +156,17 @@ end
 
 -- run: {from, to, tries (text or false), gated, fence (of the first)}
 local function start_run(R, b, run, s, ctx)
-  local t = run.tries and L.tries(run.tries) or NONE
-  local starts, attempts = t.starts + 1, t.attempts + 1
-  local begin = L.int(starts) .. ' ' .. L.int(attempts) .. ' ' .. L.int(t.crashes) .. ' '
-  local group, at = group_of(b, run, starts, attempts, t.crashes, ctx)
-  local ids, dues, records, epoch = b.ids, b.dues, b.records, ctx.epoch_text
-  local started, running, tries, n, known_due, text = s.ids, s.running, s.tries, s.n, nil, nil
-  for i = run.from, run.to do
-    local id, due = ids[i], dues[i]
-    if due ~= known_due then
-      known_due, text = due, begin .. L.int(due)
-    end
-    n = n + 1
-    local two = 2 * n
-    started[n] = id
-    running[two - 1], running[two] = epoch, id
-    tries[two - 1], tries[two] = id, text
-    group[at + 1], group[at + 2], group[at + 3] = id, due, records[i]
-    at = at + 3
-  end
+  local t = run.tries and L.tries(run.tries) or L.NEVER_TRIED
+  L.start_rows(ctx, s, b, run.from, run.to, run.fence, t, run.gated)
   for i = run.from, run.tries and run.to or 0 do
-    s.old[#s.old + 1], s.old[#s.old + 2] = ids[i], run.tries
+    s.old[#s.old + 1], s.old[#s.old + 2] = b.ids[i], run.tries
   end
   hold_batches(R, b, run, s)
   if b.has_keys and not run.tries then
     count_keys(R, b, run)
   end
-  s.n, ctx.next_fence = n, run.fence + 2 * (run.to - run.from + 1)
   if L.events then
-    tell_started(b, run, starts, attempts)
+    tell_started(b, run, t.starts + 1, t.attempts + 1)
   end
 end
 

@@ -67,9 +67,7 @@ end
 function L.tick(R, now_us, n, seen)
   local last = L.last_number(db('GET', R .. ':clock'))
   local first = math.max(now_us, last + 1, seen and seen + 1 or 0)
-  known_number = first + n - 1
-  known_text = L.int(known_number)
-  db('SET', R .. ':clock', known_text)
+  db('SET', R .. ':clock', L.told_number(first + n - 1))
   return first
 end
 

@@ -3,12 +3,12 @@
 -- Are they all held by the worker of the step, each once?
 local function need_held(s, ids)
   if not ids[2] then
-    if redis.call('ZSCORE', s.R .. ':running', ids[1]) ~= s.q.epoch_text then
+    if redis.call('ZSCORE', s.R .. ':running', ids[1]) ~= s.epoch_text then
       L.odd()
     end
     return
   end
-  local mine = L.held_by(s.R, s.q.epoch_text, ids, #ids)
+  local mine = L.held_by(s.R, s.epoch_text, ids, #ids)
   for i = 1, mine and #ids or 0 do
     if not mine[ids[i]] then
       L.odd()
@@ -17,10 +17,10 @@ local function need_held(s, ids)
   end
 end
 
--- What of an earlier attempt may be there: an outcome, failures, progress.
 local BESIDE = {'progress', 'errors', 'failures', 'results'}
 
-local function need_nothing_beside(s, ids)
+-- Read what earlier attempts of these jobs may have left.
+local function load_beside(s, ids)
   local R = s.R
   if s.is_calm then
     return
@@ -107,7 +107,7 @@ function L.load_ends(s)
   if not L.are_current(s.q.ends, s.tries) then
     L.odd()
   end
-  need_nothing_beside(s, ids)
+  load_beside(s, ids)
   local holds = redis.call('HMGET', R .. ':holds', unpack(ids))
   redis.call('HLEN', R .. ':jobs') -- its type
   drop_all(s, ids, holds)

@@ -5,8 +5,8 @@
 -- free, nil until it is asked for, is_awaited: nil until it is asked for, gated: what a job that
 -- holds it is told (start.lua)}. Of a lock: was: what is there (holder until fence depth since
 -- token, false for none), is_dropped: its holder ends, taken: the write of a new holder. Of a
--- semaphore: limit, is_held, dropped: {ids, scores} of the
--- holders that end, takes: ids. Of the waiters: waiters.lua.
+-- semaphore: limit, is_held, dropped: {ids, scores} of the holders that end, takes: ids. Of the
+-- waiters: waiters.lua.
 
 local FIELDS = {'holder', 'until', 'fence', 'depth', 'since', 'token'}
 

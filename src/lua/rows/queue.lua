@@ -2,7 +2,7 @@
 -- (claim/claim.lua has the order).
 
 local FEW_NAMES = 16
-local LOOK_ROUNDS, LOOK_WINDOW, PARKED_MAX, FEW = 4, 64, 128, 16 -- as claim.lua
+local LOOK = L.LOOK
 
 -- The gates of a queue's jobs, from R:queues. Mostly there is one: begin, behind: its id before and
 -- behind the key, behind is nil where there is no key in it.
@@ -59,10 +59,7 @@ local function claim_let_in(s, queue, most)
     ids[i], dues[i], gates[i] = row.id, row.due, {gate}
     gate.free = gate.free + 1 -- it was kept for this job, which takes it now
   end
-  if b.n > most - s.claimed then
-    L.odd()
-  end
-  if L.judge_rows(s, b) < b.n then
+  if b.n > most - s.claimed or L.judge_rows(s, b) < b.n then
     L.odd()
   end
   L.handle_rows(s, b, b.n, most)
@@ -78,24 +75,25 @@ end
 
 -- Claim the due jobs of the queue. -> its head, the marks that are still true
 local function claim_due(s, queue, most)
-  local sets, window = L.due_sets(s, queue), 0
+  local sets, cut, window = L.due_sets(s, queue), {}, 0
   local until_ms = (s.of_queue[queue] or s.marks[queue]) and s.now_ms or s.now_ms + s.q.ahead
   local b, head, marks
-  for round = 1, LOOK_ROUNDS do
+  for round = 1, LOOK.rounds do
     local left = s.bytes > 0 and most - s.claimed or 0
-    if s.parked >= PARKED_MAX then
+    if s.parked >= LOOK.parked_max then
       if round > 1 then
         break
       end
-      left = math.min(left, FEW)
+      left = math.min(left, LOOK.few)
     end
-    b, head, marks = L.gather_due(sets, queue, left > 0 and math.max(left, window) or 0, until_ms)
+    left = left > 0 and math.max(left, window) or 0
+    b, head, marks = L.gather_due(sets, cut, queue, left, until_ms)
     if b.n == 0 then
       return head, marks
     end
     local n, parked = L.handle_rows(s, b, L.judge_rows(s, b), most)
-    L.leave_sets(sets, b, n, s.taken)
-    head, s.parked, window = head_behind(b, n, head), s.parked + parked, LOOK_WINDOW
+    L.leave_sets(cut, b, n, s.taken)
+    head, s.parked, window = head_behind(b, n, head), s.parked + parked, LOOK.window
     if parked == 0 then
       return head, marks
     end
@@ -143,8 +141,8 @@ end
 -- Claim from one queue: first the jobs that came in, then those that are due; head: what the reply
 -- tells of it, nil if something may be due. -> the same
 local function claim_queue(s, i, head, told)
-  local name = s.names[i]
-  local most = s.claimed + math.min(s.q.queues[i].room, s.max - s.claimed)
+  local name, claimed = s.names[i], s.claimed
+  local most = claimed + math.min(s.q.queues[i].room, s.max - claimed)
   if s.let_in[name] then
     claim_let_in(s, name, most)
   end
@@ -159,14 +157,15 @@ end
 
 -- Claim from all queues. -> their heads for the reply
 function L.claim_rows(s)
-  if not s.names[1] then
+  local names = s.names
+  if not names[1] then
     return {}
   end
   local told = read_heads(s)
   local heads = idle_heads(s, told)
   s.taken, s.keys, s.heads = {}, {}, {}
-  for i = 1, #s.names do
-    if not heads[i] or s.let_in[s.names[i]] then
+  for i = 1, #names do
+    if not heads[i] or s.let_in[names[i]] then
       heads[i] = claim_queue(s, i, heads[i], told[i])
     end
   end

@@ -1,39 +1,11 @@
 -- The rows that start or are parked, in a step over rows.
 
-local NONE = {starts = 0, attempts = 0, crashes = 0}
+local NEVER_TRIED = L.NEVER_TRIED
 
--- -> the group of a start, which is the last one where it goes on with that
-local function group_of(s, b, fence, tries, gated)
-  local g = s.groups[#s.groups]
-  if not g or g[1] ~= b.queue or s.next_fence ~= fence or g[6] ~= gated or
-     g[3] ~= tries.starts + 1 or g[4] ~= tries.attempts + 1 or g[5] ~= tries.crashes then
-    g = {b.queue, fence, tries.starts + 1, tries.attempts + 1, tries.crashes, gated}
-    s.groups[#s.groups + 1] = g
-  end
-  return g
-end
-
--- The rows from..to start, and are told to the worker; these have the tries of the first.
+-- The rows from..to start; these have the tries of the first.
 local function start(s, b, from, to, fence, gated)
-  local st, tries, epoch = s.starts, b.tries[from] or NONE, s.q.epoch_text
-  local g = group_of(s, b, fence, tries, gated)
-  local n, at, ids, dues, records = st.n, #g, b.ids, b.dues, b.records
-  local running, texts, known, text = st.running, st.tries, nil, nil
-  local begin = tries == NONE and '1 1 0 ' or L.int(tries.starts + 1) .. ' ' ..
-                L.int(tries.attempts + 1) .. ' ' .. L.int(tries.crashes) .. ' '
-  for i = from, to do
-    local id, due = ids[i], dues[i]
-    if due ~= known then
-      known, text = due, begin .. L.int(due)
-    end
-    n = n + 1
-    local two = 2 * n
-    running[two - 1], running[two] = epoch, id
-    texts[two - 1], texts[two] = id, text
-    g[at + 1], g[at + 2], g[at + 3] = id, due, records[i]
-    at = at + 3
-  end
-  s.next_fence, s.claimed, st.n = fence + 2 * (to - from + 1), s.claimed + to - from + 1, n
+  L.start_rows(s, s.starts, b, from, to, fence, b.tries[from] or NEVER_TRIED, gated)
+  s.claimed = s.claimed + to - from + 1
 end
 
 -- What a start of row i, which is special, replaces and counts.
@@ -54,12 +26,6 @@ local function unique_line(queue, job)
   return 'uniq:' .. (job.f or '0') .. ':' .. queue .. ':' .. job.u
 end
 
--- Job `id` holds what this text says.
-local function hold(s, id, text)
-  local st, n = s.starts, s.starts.n_held + 1
-  st.n_held, st.holds[2 * n - 1], st.holds[2 * n] = n, id, text
-end
-
 -- The job of row i holds its gates, all of which are free for it, and its unique key. gates: nil
 -- for none. -> gated, as a group has it
 local function take_all(s, b, i, gates, fence)
@@ -71,7 +37,7 @@ local function take_all(s, b, i, gates, fence)
   if b.jobs[i] and b.jobs[i].u then
     held[#held + 1] = unique_line(b.queue, b.jobs[i])
   end
-  hold(s, id, table.concat(held, '\n'))
+  L.hold_text(s.starts, id, table.concat(held, '\n'))
   return gated
 end
 
@@ -101,7 +67,7 @@ local function pass(s, b, i, fence)
     return take_all(s, b, i, gates, fence)
   elseif gates then
     L.take_from(s, gates[1], b.ids[i], fence)
-    hold(s, b.ids[i], gates[1].id)
+    L.hold_text(s.starts, b.ids[i], gates[1].id)
     return gates[1].gated
   end
   return 0

@@ -107,7 +107,7 @@ local function plan_ends(s)
   if s.free_uniques then
     remove(s, s.free_uniques)
   end
-  remove_members(s, R .. ':running', ids, s.q.epoch_text)
+  remove_members(s, R .. ':running', ids, s.epoch_text)
   remove_fields(s, R .. ':tries', ids, s.tries)
   for _, had in ipairs(s.beside or {}) do
     remove_fields(s, had.key, had.ids, had.values)
