@@ -6,7 +6,7 @@ return {
   ['key, priority, attempts, timeout'] = {operations = 388, commands = 39},
   ['tried before'] = {operations = 502, commands = 41},
   ['unique key'] = {operations = 405, commands = 98},
-  ['open rate'] = {operations = 1160, commands = 60},
+  ['open rate'] = {operations = 540, commands = 41},
   ['lock by {key}, 100 keys'] = {operations = 713, commands = 173},
   ['free locks, starts alone'] = {operations = 500, goal = 500, commands = 89},
   ['free locks'] = {operations = 705, commands = 165},

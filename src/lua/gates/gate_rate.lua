@@ -18,28 +18,49 @@
 
 L.RATES = {gcra = {}, sliding = {}, fixed = {}}
 
+-- -> when a key expires of which nothing counts behind so many us, ms
+function L.rate_expires(now_ms, us)
+  return now_ms + math.ceil(us / 1000) + 1000
+end
+
 local function keep_for(book, g, text, us)
-  db('SET', g.key, text, book.now_ms + math.ceil(us / 1000) + 1000)
+  db('SET', g.key, text, L.rate_expires(book.now_ms, us))
 end
 
 -- ---- gcra
 
 -- The key holds "<us> <us to add to it>": their sum would have more digits than a number keeps, and
--- what is rounded off at each claim would be missing from the burst. -> how far the theoretical
--- arrival time is later than now, the interval, the tolerance, all in us; whether the key must be
--- written anew, since the clock was set back or the limit changed
-local function gcra(book, g)
-  local interval = g.limit.per_us / g.limit.n
-  local burst = interval * g.limit.burst
-  local base, behind = string.match(db('GET', g.key) or '', '^(%d+) (%d%S*)$')
+-- what is rounded off at each claim would be missing from the burst. text: what it holds, false for
+-- nothing. limit.n is not 0. -> how far the theoretical arrival time is later than now, the
+-- interval, the tolerance, all in us; whether the key must be written anew, since the clock was set
+-- back or the limit changed
+function L.read_gcra(limit, text, now_us)
+  local interval = limit.per_us / limit.n
+  local burst = interval * limit.burst
+  local base, behind = string.match(text or '', '^(%d+) (%d%S*)$')
   base, behind = L.whole(base), tonumber(behind)
-  local lead = base and behind and base - book.now_us + behind or 0
+  local lead = base and behind and base - now_us + behind or 0
   return math.min(math.max(lead, 0), burst), interval, burst,
-         base and (base > book.now_us or lead > burst)
+         base and (base > now_us or lead > burst)
+end
+
+-- -> what the key holds for this lead
+function L.gcra_text(now_us, lead)
+  return L.int(now_us) .. ' ' .. string.format('%.17g', lead)
+end
+
+-- -> how many may pass. The interval need not be a whole number, so a little is added before
+-- rounding.
+function L.gcra_free(lead, interval, burst)
+  return math.max(math.floor((burst - lead) / interval + 1e-6), 0)
+end
+
+local function gcra(book, g)
+  return L.read_gcra(g.limit, db('GET', g.key), book.now_us)
 end
 
 local function put_lead(book, g, lead)
-  keep_for(book, g, L.int(book.now_us) .. ' ' .. string.format('%.17g', lead), lead)
+  keep_for(book, g, L.gcra_text(book.now_us, lead), lead)
 end
 
 function L.RATES.gcra.free_permits(book, g)
@@ -50,9 +71,7 @@ function L.RATES.gcra.free_permits(book, g)
   if is_less then
     put_lead(book, g, lead)
   end
-  -- The interval need not be a whole number, so a little is added before rounding.
-  local free = math.floor((burst - lead) / interval + 1e-6)
-  return math.max(free, 0)
+  return L.gcra_free(lead, interval, burst)
 end
 
 function L.RATES.gcra.opens(book, g, n)
@@ -75,7 +94,7 @@ function L.RATES.gcra.outlook(book, g)
     return 0, 0
   end
   local lead, interval, burst = gcra(book, g)
-  return math.max(math.floor((burst - lead) / interval + 1e-6), 0), lead
+  return L.gcra_free(lead, interval, burst), lead
 end
 
 -- ---- sliding

@@ -1,27 +1,46 @@
--- The gates of a step over rows: locks without a lease, and semaphores all of whose holders have
--- none.
+-- The gates of a step over rows: locks without a lease, semaphores all of whose holders have none,
+-- and token buckets that let a job in and of which no permit is granted.
 --
--- A gate: {id, kind (lock or sem), key, wait: the key of its waiters, free: how many permits are
--- free, nil until it is asked for, is_awaited: nil until it is asked for, gated: what a job that
--- holds it is told (start.lua)}. Of a lock: was: what is there (holder until fence depth since
--- token, false for none), is_dropped: its holder ends, taken: the write of a new holder. Of a
--- semaphore: limit, is_held, dropped: {ids, scores} of the holders that end, takes: ids. Of the
+-- A gate: {id, kind (lock, sem, rate), key, wait: the key of its waiters, free: how many permits
+-- are free, nil until it is asked for, is_awaited: nil until it is asked for, gated: what a job
+-- that passes it is told (start.lua)}. Of a lock: was: what is there (holder until fence depth
+-- since token, false for none), is_dropped: its holder ends, taken: the write of a new holder. Of a
+-- semaphore: limit, is_held, dropped: {ids, scores} of the holders that end, takes: ids. Of a rate:
+-- limit, was: the text that is there, lead, interval, burst (L.read_gcra), is_taken. Of the
 -- waiters: waiters.lua.
 
 local FIELDS = {'holder', 'until', 'fence', 'depth', 'since', 'token'}
 
-local function read_limit(s, g)
-  local name = string.sub(g.id, 5)
-  local row = redis.call('HMGET', s.R .. ':limits', name, '{}')
-  local limit = row[1] and name ~= '{}' and L.parse_limit(row[1]) or
-                row[2] and L.limit_of(s.R, 'sem', name)
-  if not limit or limit.kind ~= 'sem' then
+-- A rate whose key has to be written anew is odd, and so are grants.
+local function read_rate(s, g, name)
+  local is_less
+  g.key = s.R .. ':rate:gcra:' .. name
+  if g.limit.algorithm ~= 'gcra' or g.limit.n == 0 or
+     redis.call('EXISTS', s.R .. ':rate:granted:' .. name) == 1 then
     L.odd()
   end
-  g.limit, g.gated = limit, limit.on_lost == 'kill' and 2 or 1
+  g.was = redis.call('GET', g.key)
+  g.lead, g.interval, g.burst, is_less = L.read_gcra(g.limit, g.was, s.now_us)
+  if is_less then
+    L.odd()
+  end
+  g.free = L.gcra_free(g.lead, g.interval, g.burst)
 end
 
--- -> the gate of this id; a rate, or what is none, is odd
+local function read_limit(s, g, kind, name)
+  local row = redis.call('HMGET', s.R .. ':limits', name, '{}')
+  local limit = row[1] and name ~= '{}' and L.parse_limit(row[1]) or
+                row[2] and L.limit_of(s.R, kind, name)
+  if not limit or limit.kind ~= kind then
+    L.odd()
+  end
+  g.kind, g.limit, g.gated = kind, limit, limit.on_lost == 'kill' and 2 or 1
+  if kind == 'rate' then
+    read_rate(s, g, name)
+  end
+end
+
+-- -> the gate of this id; what is none is odd
 function L.row_gate(s, id)
   local g = s.gates[id]
   if g then
@@ -31,11 +50,11 @@ function L.row_gate(s, id)
   g = {id = id, kind = 'lock', key = R .. ':' .. id, wait = R .. ':wait:' .. id, gated = 2}
   s.gates[id], s.order[#s.order + 1] = g, g
   if string.sub(id, 1, 5) ~= 'lock:' then
-    if string.sub(id, 1, 4) ~= 'sem:' then
+    local kind, name = string.match(id, '^(%a+):(.+)$')
+    if kind ~= 'sem' and kind ~= 'rate' then
       L.odd()
     end
-    g.kind = 'sem'
-    read_limit(s, g)
+    read_limit(s, g, kind, name)
   end
   return g
 end
@@ -120,6 +139,8 @@ function L.drop_from(g, ids)
       end
     end
     return
+  elseif g.kind == 'rate' then
+    L.odd() -- nobody holds one
   end
   local dropped = {ids = {}, scores = {}}
   for i, score in ipairs(is_held(g) and redis.call('ZMSCORE', g.key, unpack(ids)) or {}) do
@@ -137,6 +158,8 @@ function L.take_from(s, g, id, fence)
     g.taken = {'HSET', g.key, 'holder', id, 'until', '0', 'fence', L.int(fence), 'depth', '1',
                'since', s.now_text}
     g.free = 0
+  elseif g.kind == 'rate' then
+    g.lead, g.free, g.is_taken = math.min(g.lead, g.burst) + g.interval, g.free - 1, true
   else
     local takes = g.takes or {}
     g.takes, takes[#takes + 1], g.free = takes, id, g.free - 1

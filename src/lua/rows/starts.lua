@@ -31,13 +31,17 @@ end
 local function take_all(s, b, i, gates, fence)
   local id, held, gated = b.ids[i], {}, 0
   for k = 1, gates and #gates or 0 do
-    held[k], gated = gates[k].id, math.max(gated, gates[k].gated)
-    L.take_from(s, gates[k], id, fence)
+    local g = gates[k]
+    gated = math.max(gated, g.gated)
+    held[#held + 1] = g.kind ~= 'rate' and g.id or nil
+    L.take_from(s, g, id, fence)
   end
   if b.jobs[i] and b.jobs[i].u then
     held[#held + 1] = unique_line(b.queue, b.jobs[i])
   end
-  L.hold_text(s.starts, id, table.concat(held, '\n'))
+  if held[1] then
+    L.hold_text(s.starts, id, table.concat(held, '\n'))
+  end
   return gated
 end
 
@@ -66,9 +70,12 @@ local function pass(s, b, i, fence)
   if job and job.u or gates and gates[2] then
     return take_all(s, b, i, gates, fence)
   elseif gates then
-    L.take_from(s, gates[1], b.ids[i], fence)
-    L.hold_text(s.starts, b.ids[i], gates[1].id)
-    return gates[1].gated
+    local g = gates[1]
+    L.take_from(s, g, b.ids[i], fence)
+    if g.kind ~= 'rate' then
+      L.hold_text(s.starts, b.ids[i], g.id)
+    end
+    return g.gated
   end
   return 0
 end

@@ -6,10 +6,11 @@
 -- the step anew over the draft, which knows every case. Both have the same outcome, to the key.
 --
 -- Odd are: results but the plain ends, jobs that are cancelled, waited for, followed or members of
--- a batch, unique keys with a successor or with unique_for, rates, leases, programs and callers
--- among the waiters, two waiters of one gate, spots with several gates, queues that are paused,
--- marked (suspects, pinned and granted jobs, those aside) or have raw members, timers that are due,
--- large payloads, whatever is corrupt or of a foreign type, and a root whose events are followed.
+-- a batch, unique keys with a successor or with unique_for, rates that are shut or no token
+-- buckets, leases, programs and callers among the waiters, two waiters of one gate, spots with
+-- several gates, queues that are paused, marked (suspects, pinned and granted jobs, those aside) or
+-- have raw members, timers that are due, large payloads, whatever is corrupt or of a foreign type,
+-- and a root whose events are followed.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,

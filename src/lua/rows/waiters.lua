@@ -123,6 +123,9 @@ end
 -- A job waits for gate number `at` of these; its ticket is its fence.
 function L.park(s, queue, id, gates, at, due, fence)
   local g, ticket = gates[at], L.int(fence)
+  if g.kind == 'rate' then
+    L.odd() -- its timer says when it opens
+  end
   local line = line_of(s, g, queue)
   if not line.ids[1] then
     L.free_of(g) -- a lock with a lease is odd, and a semaphore has a timer

@@ -53,7 +53,7 @@ end
 
 function UNDO.SET(write)
   if write.values then
-    redis.pcall('SET', write[2], write.values)
+    redis.pcall('SET', write[2], write.values, 'KEEPTTL')
   else
     redis.pcall('DEL', write[2])
   end
@@ -145,6 +145,14 @@ local function plan_semaphore(s, g)
   end
 end
 
+-- A key that is undone expires with what was undone: later than it would.
+local function plan_rate(s, g)
+  if g.is_taken then
+    add(s, {values = g.was, 'SET', g.key, L.gcra_text(s.now_us, g.lead), 'PXAT',
+            L.int(L.rate_expires(s.now_ms, g.lead))})
+  end
+end
+
 -- ---- waiters
 
 local function plan_ticket(s, g, queue, t)
@@ -194,8 +202,10 @@ local function plan_gates(s)
   for _, g in ipairs(s.order) do
     if g.kind == 'lock' then
       plan_lock(s, g)
-    else
+    elseif g.kind == 'sem' then
       plan_semaphore(s, g)
+    else
+      plan_rate(s, g)
     end
     if g.lines then
       plan_lines(s, g)
