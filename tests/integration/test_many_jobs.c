@@ -198,7 +198,8 @@ static void test_ls_and_stats(void **state)
     all = run_to(said, "ls", "many", NULL, NULL);
     print_message("ls of %d: %lld ms, %lld KiB at most (of %d: %lld)\n", many, (long long)all.ms,
                   (long long)all.kib, FEW, (long long)few.kib);
-    assert_true(all.kib <= few.kib + 512);
+    /* All jobs in memory would be megabytes more; how much is read at once depends on the load. */
+    assert_true(all.kib <= few.kib + 1024);
     judge_calls("ls of many");
 }
 
