@@ -9,9 +9,10 @@ local NO_OPTIONS = {}
 
 -- The options that a record may have here: those that a start reads, and those that only an end
 -- which is odd would read. The rest is odd, and so is a number that is none.
-local OPTIONS = {l = 'text', s = 'text', u = 'text', K = 'text', T = 'text', d = 'text', p = 'text',
-                 m = 'text', c = 'text', B = 'text', Y = 'text', P = 'text', a = 'number',
-                 t = 'number', k = 'number', x = 'number', f = 'number', O = 'number'}
+local OPTIONS = {l = 'text', s = 'text', r = 'text', u = 'text', K = 'text', T = 'text', d = 'text',
+                 p = 'text', m = 'text', c = 'text', B = 'text', Y = 'text', P = 'text',
+                 a = 'number', t = 'number', k = 'number', x = 'number', f = 'number',
+                 O = 'number'}
 
 local function need_option(name, value)
   local kind = OPTIONS[name]
@@ -41,7 +42,7 @@ end
 
 -- -> the id of the only gate of a job whose queue has gates; nil: there are more
 local function only_common(job, common)
-  if not common.begin or job.l or job.s then
+  if not common.begin or job.l or job.s or job.r then
     return nil
   elseif not common.behind then
     return common.begin
@@ -56,9 +57,11 @@ local function only_gate(job, common)
   if common then
     return only_common(job, common)
   elseif job.l then
-    return not job.s and 'lock:' .. job.l or nil
+    return not (job.s or job.r) and 'lock:' .. job.l or nil
+  elseif job.s then
+    return not job.r and 'sem:' .. job.s or nil
   end
-  return job.s and 'sem:' .. job.s or false
+  return job.r and 'rate:' .. job.r or false
 end
 
 -- -> the gates of a job as rows, nil for none. common: those of its queue
