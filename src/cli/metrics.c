@@ -151,10 +151,10 @@ static void put_queues(struct metrics *m)
 /* Write all kinds, so that each has a sample even while it is 0. */
 static void put_attention(struct metrics *m, const struct reply *notes)
 {
-    static const char *const kinds[] = {"stray-key",     "unserved-queue", "no-limit",
-                                        "limit-differs", "queue-gates",    "bad-schedule",
-                                        "bad-adoption",  "bad-batch",      "zone-differs",
-                                        "missing-right", "small-host",     NULL};
+    static const char *const kinds[] = {
+        "stray-key",     "unserved-queue", "no-limit",  "limit-differs", "queue-gates",
+        "bad-schedule",  "bad-adoption",   "bad-batch", "bad-queue",     "zone-differs",
+        "missing-right", "small-host",     NULL};
 
     family(m, "laterd_attention", "gauge",
            "Things that later stats shows under attention, by kind.");

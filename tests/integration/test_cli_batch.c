@@ -177,9 +177,11 @@ static void test_health_and_metrics(void **state)
     assert_says(&out, "state=\"ended\"} 1\n");
     (void)snprintf(now, sizeof(now), "%lld000", (long long)time(NULL));
     do_redis("HSET", ROOT ":notes", "bad-batch:c its definition is corrupt", now);
+    do_redis("HSET", ROOT ":notes", "bad-queue:mail key 'x' has a foreign type", now);
     (void)run("health");
     assert_says(&out,
                 "degraded: bad-batch: batch c: its definition is corrupt: its callbacks wait");
+    assert_says(&out, "bad-queue: queue mail: its jobs wait: key 'x' has a foreign type");
 }
 
 int main(void)

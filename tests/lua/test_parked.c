@@ -256,6 +256,7 @@ static void test_foreign_lock_in_a_claim(void **cmocka_state)
     assert_starts(fcall("later_v1_step %s 1 0 10 0 1 mail 10 1048576", w), "[");
     assert_string_equal(at(6, 0, -1), "mail");
     assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
+    assert_starts(redis("HKEYS R:notes"), "[bad-queue:mail key ");
     (void)redis("DEL R:lock:window");
     assert_starts(claims(w, 10), id);
 }

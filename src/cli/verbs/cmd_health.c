@@ -96,7 +96,7 @@ static void judge_broken(struct health *h, const struct reply *broken, int64_t n
         reply_str(reply_at(broken, LATE_WORKER)), reply_str(reply_at(broken, LATE_WHY)));
 }
 
-/* "bad-schedule:NAME why", "bad-adoption:QUEUE why", "bad-batch:NAME why" */
+/* "bad-schedule:NAME why", "bad-adoption:QUEUE why", "bad-batch:NAME why", "bad-queue:NAME why" */
 static void judge_bad(struct health *h, const char *note, const char *what)
 {
     int name = (int)strcspn(what, " ");
@@ -113,6 +113,9 @@ static void judge_bad(struct health *h, const char *note, const char *what)
     else if (strncmp(note, "bad-batch:", 10) == 0)
         health_add(h->causes, "cause", "bad-batch",
                    "batch %.*s: %.180s: its callbacks wait (later fsck --repair)", name, what, why);
+    else if (strncmp(note, "bad-queue:", 10) == 0)
+        health_add(h->causes, "cause", "bad-queue", "queue %.*s: its jobs wait: %.180s", name, what,
+                   why);
 }
 
 /* "emptying:EPOCH HOST ID QUEUE", seen when it began. */

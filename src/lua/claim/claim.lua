@@ -157,6 +157,16 @@ end
 
 -- Queues that stand aside at a gate and have room in this worker become waiters again. errors: the
 -- list of L.claim_all, to which this adds
+-- A queue stands because of this. A key of a foreign type stays until somebody removes it, so
+-- `later health` is told.
+local function tell_error(R, errors, queue, why, now_ms)
+  errors[#errors + 1], errors[#errors + 2] = queue, why
+  local what = string.match(why, '^ELATER_TYPE (.*)')
+  if what then
+    L.note(R, string.sub('bad-queue:' .. queue .. ' ' .. what, 1, L.NOTE_BYTES), now_ms)
+  end
+end
+
 local function rejoin_all(R, queues, ctx, errors)
   local any, rest = false, {}
   for i = 1, #queues do
@@ -172,7 +182,7 @@ local function rejoin_all(R, queues, ctx, errors)
       end
       why = not ok and L.error_text(left) or why
       if why then
-        errors[#errors + 1], errors[#errors + 2] = q.name, why
+        tell_error(R, errors, q.name, why, ctx.now_ms)
       end
     end
   end
@@ -294,7 +304,7 @@ function L.claim_all(R, queues, ctx)
     local head, why = claim_or_leave(R, q, ctx)
     heads[i] = head
     if why then
-      errors[#errors + 1], errors[#errors + 2] = q.name, why
+      tell_error(R, errors, q.name, why, ctx.now_ms)
     end
   end
   for i = 1, #names do
