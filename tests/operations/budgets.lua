@@ -3,8 +3,8 @@
 -- the operations that are promised for later; nil where nothing is.
 return {
   ['plain jobs'] = {operations = 90, goal = 120, commands = 28},
-  ['key, priority, attempts, timeout'] = {operations = 389, commands = 39},
-  ['tried before'] = {operations = 504, commands = 41},
+  ['key, priority, attempts, timeout'] = {operations = 392, commands = 39},
+  ['tried before'] = {operations = 499, commands = 41},
   ['unique key'] = {operations = 407, commands = 98},
   ['open rate'] = {operations = 540, commands = 41},
   ['lock by {key}, 100 keys'] = {operations = 713, commands = 173},

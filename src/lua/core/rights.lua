@@ -24,18 +24,22 @@ function L.may(...)
   return true
 end
 
--- May the caller run all of these commands, {command, key, argument...} each? Redis takes no
+-- May the caller run all commands, {command, key, argument...}, of these lists? Redis takes no
 -- argument that is nil; one more is no matter to it.
-function L.may_all(commands)
+function L.may_all(lists)
   local check = redis.acl_check_cmd
   if not check then
     return true
   end
   local ok, may = pcall(function()
-    for i = 1, #commands do
-      local c = commands[i]
-      if not check(c[1], c[2], c[3] or c[2], c[4] or c[2]) then
-        return false
+    for k = 1, #lists do
+      local commands = lists[k]
+      for i = 1, #commands do
+        local c = commands[i]
+        local key = c[2]
+        if not check(c[1], key, c[3] or key, c[4] or key) then
+          return false
+        end
       end
     end
     return true

@@ -42,6 +42,9 @@ end
 local function note_hold(s, drops, order, id, line)
   local ids = drops[line]
   if ids then
+    if ids[#ids] == id then
+      L.odd() -- once is enough
+    end
     ids[#ids + 1] = id
   elseif string.sub(line, 1, 7) == 'uniq:0:' then
     s.uniques = s.uniques or {names = {}, ids = {}}

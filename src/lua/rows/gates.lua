@@ -100,10 +100,14 @@ local function none_exists(keys)
   return keys[2] and redis.call('EXISTS', unpack(keys)) == 0
 end
 
--- Which of these gates does nobody hold and nobody await? Mostly all, and two EXISTS tell.
+-- Which of these gates does nobody hold and nobody await? Mostly all, and two EXISTS tell. One gate
+-- is asked by itself.
 function L.meet_gates(gates)
+  if not gates[2] then
+    return
+  end
   local waits, locks = {}, {}
-  for i = 1, gates[2] and #gates or 0 do
+  for i = 1, #gates do
     local g = gates[i]
     waits[i] = g.wait
     locks[#locks + 1] = g.kind == 'lock' and g.was == nil and g.key or nil

@@ -31,6 +31,9 @@ local function parse(text)
   local job, n = {}, 0
   for its_name, its_value in string.gmatch(text, ' (%a)=(%S+)') do
     need_option(its_name, its_value)
+    if job[its_name] then
+      L.odd()
+    end
     job[its_name], n = its_value, n + 3 + #its_value
   end
   -- A digit in front is its priority, of which its set tells.

@@ -8,6 +8,9 @@ local LOOK = L.LOOK
 -- behind the key, behind is nil where there is no key in it.
 local function read_queue_gates(text)
   local common = L.queue_gates(text)
+  if common and (common.begin or common.behind) then
+    L.odd()
+  end
   local kind, name = next(common or {})
   if kind and kind ~= 'rate' and not next(common, kind) then
     local before, behind = L.split_key(name)
@@ -59,7 +62,7 @@ local function claim_let_in(s, queue, most)
     ids[i], dues[i], gates[i] = row.id, row.due, {gate}
     gate.free = gate.free + 1 -- it was kept for this job, which takes it now
   end
-  if b.n > most - s.claimed or L.judge_rows(s, b) < b.n then
+  if s.bytes <= 0 or b.n > most - s.claimed or L.judge_rows(s, b) < b.n then
     L.odd()
   end
   L.handle_rows(s, b, b.n, most)
@@ -118,12 +121,12 @@ local function is_first(s, name, told)
 end
 
 -- -> heads of the queues of which nothing is due, by number, as the reply tells them. Raw members
--- are odd, and jobs that no head tells of.
+-- are odd, jobs that no head tells of, and gates at which a queue stands aside without its mark.
 local function idle_heads(s, told)
   local out, keys, until_ms = {}, {}, s.now_ms + s.q.ahead
   for i = 1, #s.names do
     local name, head = s.names[i], told[i] and tonumber(told[i])
-    keys[#keys + 1] = s.R .. ':due:' .. name
+    keys[#keys + 1], keys[#keys + 2] = s.R .. ':due:' .. name, s.R .. ':aside:' .. name
     if s.marks[name] then
       out[i] = nil
     elseif not head then

@@ -10,12 +10,11 @@ end
 
 -- What a start of row i, which is special, replaces and counts.
 local function note_start(s, b, i)
-  local st, tries, job = s.starts, b.tries[i], b.jobs[i]
+  local st, job = s.starts, b.jobs[i]
   if b.texts[i] then
     local n = #st.old_ids + 1
     st.old_ids[n], st.old_tries[n] = b.ids[i], b.texts[i]
-  end
-  if job and job.K and not (tries and tries.starts > 0) then
+  elseif job and job.K then
     local keys = s.keys[b.queue] or {}
     s.keys[b.queue], keys[#keys + 1] = keys, job.K
   end

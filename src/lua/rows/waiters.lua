@@ -3,8 +3,9 @@
 --
 -- Of a gate: tickets: queue -> {was, now}, texts, false for none: its ticket among the waiters;
 -- lines: queue -> {key, out: {ids, tickets} of those that come in, ids, scores: of those that are
--- parked}. Of the step: parked_of: queue -> {ids, scores} of those that are parked, out: queue ->
--- {ids, scores, spots} of those that come in, spots: {id, text}* of those that are parked.
+-- parked}; is_emptied: all its waiters came in. Of the step: parked_of: queue -> {ids, scores} of
+-- those that are parked, out: queue -> {ids, scores, spots} of those that come in, spots:
+-- {id, text}* of those that are parked.
 
 local OPEN_MAX, PASSED_OVER_MAX = L.OPEN_MAX, L.PASSED_OVER_MAX
 
@@ -23,8 +24,9 @@ end
 -- rank: the order of its id among others that begin alike; all eleven digits of an id would not fit
 -- into a number.
 local function row_of(s, g, id, text)
-  local over, due, rest = string.match(text or '', '^%d+ (%d+) (%d+) 1\n(.+)$')
-  if rest ~= g.id or #due > 15 or #over > 2 or tonumber(over) >= PASSED_OVER_MAX then
+  local ticket, over, due, rest = string.match(text or '', '^(%d+) (%d+) (%d+) 1\n(.+)$')
+  if rest ~= g.id or #ticket > 16 or #due > 15 or #over > 2 or
+     tonumber(over) >= PASSED_OVER_MAX then
     L.odd()
   end
   local begin, rank = string.sub(id, 1, 2), tonumber(string.sub(id, 3), 36)
@@ -80,26 +82,34 @@ local function open(s, g)
   local most = math.min(free, OPEN_MAX)
   local rows = redis.call('ZRANGE', line.key, 0, most, 'WITHSCORES')
   local n = math.min(#rows / 2, most)
-  if n == 0 then
-    L.odd()
+  local next_ticket = rows[2 * n + 2]
+  if n == 0 or n < free and next_ticket then
+    L.odd() -- more may come in than a call offers
   end
   need_room(s, queue, n)
-  line.out = {ids = {}, tickets = {}}
+  local ids, tickets = {}, {}
   for i = 1, n do
-    line.out.ids[i], line.out.tickets[i] = rows[2 * i - 1], rows[2 * i]
+    ids[i], tickets[i] = rows[2 * i - 1], rows[2 * i]
   end
+  line.out = {ids = ids, tickets = tickets}
   let_in(s, g, queue, line)
   g.free = free - n
-  g.tickets[queue] = {was = first[2], now = rows[2 * n + 2] or false}
-  g.is_awaited = rows[2 * n + 2] ~= nil
+  g.tickets[queue] = {was = first[2], now = next_ticket or false}
+  g.is_awaited = next_ticket ~= nil
+  g.is_emptied = not next_ticket
 end
 
 -- Open the gates that lost a holder, the last one first.
 function L.open_gates(s)
   L.read_clock(s)
+  local n = 0
   for i = #s.touched, 1, -1 do
     local g = s.touched[i]
     if L.is_awaited(g) then
+      n = n + 1
+      if n > OPEN_MAX then
+        L.odd()
+      end
       open(s, g)
     end
   end

@@ -7,6 +7,7 @@
 -- and values of what it replaces, nil for nothing.
 
 local NEVER = L.LATEST
+local AT_ONCE = 4000        -- arguments of a command: unpack takes no more than 8,000
 local LOCK_FIELDS = {'holder', 'until', 'fence', 'depth', 'since'}
 
 -- Write names[first], names[first + 1], ... with their values again.
@@ -183,17 +184,16 @@ end
 -- (gate_waiters.lua); a gate without waiters has none.
 local function plan_timer(s, g)
   local wants = g.kind == 'sem' and g.is_awaited and g.free and g.free <= 0
-  if not wants and (not g.tickets or g.is_awaited) then
+  if not wants and (not g.tickets or g.is_awaited and not g.is_emptied) then
     return
   end
   local key, name = s.R .. ':timers', 'gate:' .. g.id
   local score = redis.call('ZSCORE', key, name)
   if wants and not score then
     add(s, {'ZADD', key, L.int(NEVER), name})
+  elseif score and tonumber(score) ~= NEVER then
+    L.odd() -- its waiters have changed, and so may have the time
   elseif score and not wants then
-    if tonumber(score) < NEVER then
-      L.odd()
-    end
     remove_members(s, key, {name}, score)
   end
 end
@@ -226,7 +226,9 @@ local function plan_parked(s)
     for queue, all in pairs(s.parked_of) do
       add_members(s, key .. ':' .. queue, all.ids, all.scores)
     end
-    add(s, {'HSET', key, unpack(s.spots)})
+    for from = 1, #s.spots, AT_ONCE do
+      add(s, {'HSET', key, unpack(s.spots, from, math.min(from + AT_ONCE - 1, #s.spots))})
+    end
   end
 end
 
@@ -296,8 +298,11 @@ local function plan_queues(s)
 end
 
 local function plan_clock(s)
-  if s.number ~= s.first_number then
-    add(s, {values = s.clock, 'SET', s.R .. ':clock', L.told_number(s.number - 1)})
+  local last = s.number - 1
+  if last > L.CLOCK_MAX then
+    L.odd()
+  elseif s.number ~= s.first_number then
+    add(s, {values = s.clock, 'SET', s.R .. ':clock', L.told_number(last), 'KEEPTTL'})
   end
 end
 
@@ -343,7 +348,9 @@ end
 -- What follows the writes, and may fail: counters of what ended, and of keys.
 local function follow(s)
   for _, group in ipairs(s.q.ends) do
-    L.write_count(s.R, 'done:' .. group.queue, group.n)
+    if group.n > 0 then
+      L.write_count(s.R, 'done:' .. group.queue, group.n)
+    end
   end
   for queue, keys in pairs(s.keys or {}) do
     pcall(L.count_keys, s.R, queue, keys)
@@ -352,11 +359,12 @@ end
 
 function L.write_all(s)
   local adds, removals = s.adds, s.removals
+  local lists = {adds, removals}
   removals[#removals + 1] = s.last
-  if not (L.may_all(adds) and L.may_all(removals)) then
+  if not L.may_all(lists) then
     L.odd() -- the draft tells which right is missing
   end
-  local done, why = write({adds, removals})
+  local done, why = write(lists)
   if why then
     undo(removals, done[2])
     undo(adds, done[1])

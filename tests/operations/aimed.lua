@@ -1,0 +1,342 @@
+-- Plays scenarios at the borders of a step over rows, on a library with such steps and on one without: replies and keys have
+-- to be equal, call by call, and a step whose write fails has to leave every key as it was.
+--
+-- Usage: lua5.1 aimed.lua LIBRARY [SCENARIO...]     with LUA_PATH, from run
+-- Exit status: 0 equal, 1 not so: the first difference of each scenario is printed.
+local counter = require 'counter'
+local dump = require 'dump'
+local keys = require 'toy.keys'
+local server = require 'toy.server'
+
+local ROOT = 'later:{default}'
+local START_US = 4102444860000000
+local SWITCH = 'return L.step_over_rows(R, q) or '
+local WRITES = 40 -- of a step, at most that many fail in turn
+
+-- ---- one library
+
+local world -- {lines, epoch, may_tear}
+
+local function call(name, ...)
+  local args = {...}
+  for i = 1, #args do
+    args[i] = tostring(args[i])
+  end
+  server.now_us = server.now_us + 7
+  local reply = server.functions[name]({ROOT}, args)
+  world.lines[#world.lines + 1] = name .. ' ' .. table.concat(args, ' ') .. ' -> ' .. dump.text_of(reply)
+  return reply
+end
+
+local function redis(...)
+  return server.redis.call(...)
+end
+
+local function key(name)
+  return ROOT .. ':' .. name
+end
+
+local function add(...)
+  return call('later_add', ...)[1]
+end
+
+local function all_keys()
+  return table.concat(dump.keys(server.redis), '\n')
+end
+
+-- Try the step with each of its writes failing in turn.
+local function tear(args)
+  local before = all_keys()
+  for n = 1, WRITES do
+    local was = keys.copy()
+    server.fail_write(n)
+    local reply = server.functions.later_v2_step({ROOT}, args)
+    local has_failed, after = server.fail_write(nil), all_keys()
+    keys.restore(was)
+    if not has_failed then
+      return
+    elseif reply.err and after ~= before then
+      error('write ' .. n .. ' failed and left something', 0)
+    end
+  end
+end
+
+-- A step of the worker. queues: {name, room}*; ends: {queue, start, id*}*; max: 192. -> what starts, {id, queue, start}*
+local function step(queues, ends, max)
+  local args, started = {world.epoch, '1', 5, max or 192, 0, #queues}, {}
+  for _, q in ipairs(queues) do
+    args[#args + 1], args[#args + 2], args[#args + 3] = q[1], q[2], 1048576
+  end
+  args[#args + 1] = #(ends or {})
+  for _, group in ipairs(ends or {}) do
+    args[#args + 1], args[#args + 2], args[#args + 3] = group[1], group[2], #group - 2
+    for i = 3, #group do
+      args[#args + 1] = group[i]
+    end
+  end
+  args[#args + 1] = 0
+  for i = 1, #args do
+    args[i] = tostring(args[i])
+  end
+  if world.may_tear then
+    tear(args)
+  end
+  for _, group in ipairs(call('later_v2_step', unpack(args))[4] or {}) do
+    for i = 7, #group, 3 do
+      started[#started + 1] = {id = group[i], start = group[3], queue = group[1]}
+    end
+  end
+  world.lines[#world.lines + 1] = all_keys()
+  return started
+end
+
+-- Jobs from..to of what started, which are of one queue, end.
+local function ends(started, from, to)
+  local group = {started[from].queue, started[from].start}
+  for i = from, to do
+    group[#group + 1] = started[i].id
+  end
+  return group
+end
+
+-- Add n jobs with these options and payload.
+local function add_many(n, ...)
+  for _ = 1, n do
+    add(...)
+  end
+end
+
+-- ---- scenarios
+
+local scenarios = {}
+
+-- More permits come free than a call offers.
+function scenarios.offers()
+  call('later_limit_set', 's', 'semaphore', 100)
+  add_many(200, 'a', 'sem', 's', 'x')
+  local h = step({{'a', 64}})
+  for _, job in ipairs(step({{'a', 64}})) do
+    h[#h + 1] = job
+  end
+  step({{'a', 64}})
+  step({{'a', 64}})
+  step({{'a', 128}}, {ends(h, 1, 70)})
+  step({{'a', 64}})
+end
+
+-- More gates with waiters lose a holder than a call looks at.
+function scenarios.gates()
+  for i = 1, 70 do
+    call('later_limit_set', 's' .. i, 'semaphore', 1)
+    add('a', 'sem', 's' .. i, 'x')
+    add('b', 'sem', 's' .. i, 'x')
+  end
+  local h = step({{'a', 100}})
+  step({{'b', 100}})
+  for i = 1, 70 do
+    call('later_limit_set', 's' .. i, 'semaphore', 0)
+  end
+  step({{'b', 100}}, {ends(h, 1, 70)})
+end
+
+-- Two permits come free, one job waits, another is new.
+function scenarios.permits()
+  call('later_limit_set', 's', 'semaphore', 2)
+  add_many(3, 'a', 'sem', 's', 'x')
+  local h = step({{'a', 9}})
+  add('a', 'sem', 's', 'x')
+  step({{'a', 9}}, {ends(h, 1, 2)})
+end
+
+-- The bytes of the step are used up before a job that comes in.
+function scenarios.bytes()
+  add_many(2, 'b', 'lock', 'x', 'x')
+  local h = step({{'b', 5}})
+  add_many(70, 'a', string.rep('p', 16000))
+  step({{'a', 100}, {'b', 5}}, {ends(h, 1, 1)})
+  step({{'a', 100}, {'b', 5}})
+end
+
+-- The last waiter comes in, another job is parked: the timer of the lease that was there is none of it.
+local function outlive_lease(kind, give)
+  add_many(2, 'a', kind, 'g', 'x')
+  step({{'a', 5}})
+  call(give, 'g', 'me')
+  local h = step({{'a', 5}})
+  add('a', kind, 'g', 'x')
+  step({{'a', 5}}, {ends(h, 1, 1)})
+end
+
+function scenarios.lease_of_a_lock()
+  call('later_lock', 'g', 'me', 'ttl', '20s')
+  outlive_lease('lock', 'later_unlock')
+end
+
+function scenarios.lease_of_a_semaphore()
+  call('later_limit_set', 'g', 'semaphore', 1)
+  call('later_sem_acquire', 'g', 'me', 'ttl', '20s')
+  outlive_lease('sem', 'later_sem_release')
+end
+
+-- More jobs are parked, and more queues are named, than one command takes arguments.
+function scenarios.parked()
+  local queues = {}
+  for i = 1, 260 do
+    add_many(18, 'q' .. i, 'lock', 'x', 'x')
+    queues[i] = {'q' .. i, 18}
+  end
+  add('a', 'lock', 'x', 'x')
+  world.may_tear = false
+  step({{'a', 1}})
+  step(queues, {}, 512)
+end
+
+function scenarios.queues()
+  local queues = {}
+  for i = 1, 2000 do
+    queues[i] = {'q' .. i, 1}
+  end
+  add('q2000', 'x')
+  world.may_tear = false
+  step(queues)
+  step(queues)
+end
+
+function scenarios.parked_in_rounds()
+  add('c', 'lock', 'x', 'x')
+  step({{'c', 5}})
+  add_many(128, 'a', 'lock', 'x', 'x')
+  add_many(40, 'b', 'lock', 'x', 'x')
+  add_many(20, 'b', 'x')
+  add_many(20, 'a', 'x')
+  for _ = 1, 3 do
+    step({{'a', 64}, {'b', 64}, {'c', 3}})
+  end
+end
+
+-- Ids that come twice; a group without any.
+function scenarios.ends()
+  add_many(12, 'a', 'x')
+  local h = step({{'a', 20}})
+  local group = ends(h, 1, 4)
+  group[#group + 1] = h[1].id
+  step({{'a', 20}}, {group})
+  group = ends(h, 5, 12)
+  group[#group + 1] = h[12].id
+  step({{'a', 20}}, {{'zz', 1}, group})
+  step({{'a', 20}}, {{'zz', 1}})
+end
+
+function scenarios.queue_twice()
+  add_many(5, 'a', 'lock', 'x', 'x')
+  local h = step({{'a', 2}, {'a', 2}})
+  step({{'a', 2}, {'b', 2}, {'a', 2}}, {ends(h, 1, 1)})
+end
+
+-- ---- somebody's hand
+
+function scenarios.hold_twice()
+  call('later_limit_set', 's', 'semaphore', 2)
+  add_many(6, 'a', 'sem', 's', 'x')
+  local h = step({{'a', 9}})
+  redis('HSET', key('holds'), h[1].id, 'sem:s\nsem:s')
+  step({{'a', 9}}, {ends(h, 1, 1)})
+end
+
+function scenarios.spot()
+  add('a', 'lock', 'x', 'x')
+  local id = add('a', 'lock', 'x', 'x')
+  add('a', 'lock', 'x', 'x')
+  local h = step({{'a', 9}})
+  redis('HSET', key('parked'), id, (string.gsub(redis('HGET', key('parked'), id), '^%d+', string.rep('9', 17))))
+  step({{'a', 9}}, {ends(h, 1, 1)})
+end
+
+function scenarios.timer()
+  call('later_limit_set', 's', 'semaphore', 1)
+  add_many(3, 'a', 'sem', 's', 'x')
+  redis('ZADD', key('timers'), 'inf', 'gate:sem:s')
+  step({{'a', 9}})
+end
+
+function scenarios.aside()
+  add('a', 'lock', 'x', 'x')
+  redis('SADD', key('aside:a'), 'lock:x')
+  step({{'a', 9}})
+end
+
+function scenarios.queue_gates()
+  add('a', 'x')
+  redis('HSET', key('queues'), 'a', 'begin=lock:z lock=q')
+  step({{'a', 9}})
+end
+
+function scenarios.unique_twice()
+  redis('HSET', key('jobs'), add('a', 'unique', 'u', 'x'), '-a u=u u=v\nx')
+  step({{'a', 9}})
+end
+
+function scenarios.key_twice()
+  redis('HSET', key('jobs'), add('a', 'key', 'k', 'x'), '-a K=k K=l\nx')
+  redis('HSET', key('queues'), 'a', 'lock=l{key}')
+  step({{'a', 9}})
+end
+
+function scenarios.clock()
+  add_many(2, 'a', 'x')
+  redis('PEXPIREAT', key('clock'), 9000000000000)
+  step({{'a', 1}})
+  add_many(2, 'b', 'x')
+  redis('SET', key('clock'), '4503599627370494') -- near the last number
+  step({{'a', 9}, {'b', 9}})
+  step({{'a', 9}, {'b', 9}})
+end
+
+-- ---- both
+
+-- -> the lines of a scenario; fails where a failed write left something
+local function play(text, scenario, may_tear)
+  counter.load(text)
+  server.now_us = START_US
+  world = {lines = {}, may_tear = may_tear}
+  world.epoch = call('later_v1_register', 0, 'one', 1, 0, 3, 'host', 'h', 'queues', 'a,b,c', 'places', 64, 0, 0)[2]
+  scenario()
+  return world.lines
+end
+
+-- -> are both equal?
+local function compare(name, text, old)
+  local ok, lines = pcall(play, text, scenarios[name], true)
+  if not ok then
+    print(name .. ': ' .. tostring(lines))
+    return false
+  end
+  for i, line in ipairs(play(old, scenarios[name], false)) do
+    if lines[i] ~= line then
+      print(name .. ', line ' .. i .. ', over rows and over the draft:\n' .. tostring(lines[i]) .. '\n' .. line)
+      return false
+    end
+  end
+  return true
+end
+
+local path = ...
+local file = assert(io.open(path, 'rb'))
+local text = file:read('*a')
+file:close()
+local old, times = string.gsub(text, SWITCH:gsub('%p', '%%%0'), 'return ')
+assert(times == 1, 'the library has no step over rows: ' .. SWITCH)
+local names, are_equal = {select(2, ...)}, true
+if not names[1] then
+  for name in pairs(scenarios) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+end
+for _, name in ipairs(names) do
+  are_equal = compare(name, text, old) and are_equal
+end
+if not are_equal then
+  os.exit(1)
+end
+print(#names .. ' scenarios: equal')
