@@ -59,6 +59,7 @@ return {
   stream('key, priority, attempts, timeout', function(i)
     return {'key', 'k' .. i, 'priority', tostring(4 + i % 3), 'attempts', '5', 'timeout', '30s'}
   end),
+  stream('attempts, timeout', {'attempts', '5', 'timeout', '30s'}),
   {name = 'tried before', ends = SOME, starts = SOME, room = SOME, set_up = try_all},
   stream('unique key', function(i) return {'unique', 'u' .. i} end),
   stream('open rate', nil, function(worker)

@@ -7,34 +7,44 @@
 local ROWS_FIRST, ROWS_FACTOR = L.ROWS_FIRST, L.ROWS_FACTOR
 local NO_OPTIONS = {}
 
--- The options that a record may have here: those that a start reads, and those that only an end
--- which is odd would read. The rest is odd, and so is a number that is none.
+-- The options that a record may have here: those that a start reads, and those that its worker
+-- reads, or an end which is odd. The rest is odd, and so is a number that is none.
 local OPTIONS = {l = 'text', s = 'text', r = 'text', u = 'text', K = 'text', T = 'text', d = 'text',
                  p = 'text', m = 'text', c = 'text', B = 'text', Y = 'text', P = 'text',
                  a = 'number', t = 'number', k = 'number', x = 'number', f = 'number',
                  O = 'number'}
+local OF_START = {l = true, s = true, r = true, u = true, f = true, K = true, x = true}
 
-local function need_option(name, value)
-  local kind = OPTIONS[name]
-  if not kind or kind == 'number' and not L.whole(value) then
+-- This one is no text: it has to be a number.
+local function need_number(name, value)
+  if not OPTIONS[name] or not L.whole(value) then
     L.odd()
   end
 end
 
--- The options of a header, ' 4 l=door K=5' -> {l = 'door', K = '5'}
+-- The options of a header that a start reads, ' 4 a=5 l=door K=5' -> {l = 'door', K = '5'}; nil for
+-- none
 local function parse(text)
-  local name, value = string.match(text, '^ (%a)=(%S+)$')
-  if name then
-    need_option(name, value)
-    return {[name] = value}
-  end
-  local job, n = {}, 0
-  for its_name, its_value in string.gmatch(text, ' (%a)=(%S+)') do
-    need_option(its_name, its_value)
-    if job[its_name] then
-      L.odd()
+  local only, its = string.match(text, '^ (%a)=(%S+)$')
+  if only then
+    if OPTIONS[only] ~= 'text' then
+      need_number(only, its)
     end
-    job[its_name], n = its_value, n + 3 + #its_value
+    return OF_START[only] and {[only] = its} or nil
+  end
+  local job, n = nil, 0
+  for name, value in string.gmatch(text, ' (%a)=(%S+)') do
+    if OPTIONS[name] ~= 'text' then
+      need_number(name, value)
+    end
+    if OF_START[name] then
+      job = job or {}
+      if job[name] then
+        L.odd()
+      end
+      job[name] = value
+    end
+    n = n + 3 + #value
   end
   -- A digit in front is its priority, of which its set tells.
   if n ~= #text and not (n + 2 == #text and string.find(text, '^ %d')) then
@@ -110,8 +120,10 @@ local function read_some(s, b, from, to)
   end
 end
 
--- The options of a record, nil for none.
-local function read_options(record, begin)
+-- The options of a record that a start reads, nil for none. bare: the last header without any,
+-- which rows side by side often share.
+local function read_options(b, record)
+  local begin = b.begin
   local cut = #begin
   if string.sub(record, 1, cut) ~= begin then
     L.odd()
@@ -120,7 +132,15 @@ local function read_options(record, begin)
   if not lf or lf > L.HEADER_MAX or #record - lf > L.BIG then
     L.odd()
   end
-  return lf > cut + 1 and parse(string.sub(record, cut + 1, lf - 1)) or nil
+  local header = string.sub(record, cut + 1, lf - 1)
+  if header == b.bare then
+    return nil
+  end
+  local job = header ~= '' and parse(header) or nil
+  if not job then
+    b.bare = header
+  end
+  return job
 end
 
 -- The gates of row i, which are taken when it starts. -> false: it is not due yet, and waits until
@@ -144,8 +164,10 @@ end
 -- A row that is more than a record of this queue without options. -> as judge_gates
 local function judge_special(s, b, i)
   local record, text = b.records[i] or '', b.texts[i]
-  local job = read_options(record, b.begin)
-  if text or job and job.x then
+  local job = read_options(b, record)
+  if not (job or text or b.is_in or s.of_queue[b.queue]) then
+    return true
+  elseif text or job and job.x then
     local tries = read_tries(s, text, job, b.dues[i])
     b.tries[i] = text and tries or nil
   end
