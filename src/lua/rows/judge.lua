@@ -1,8 +1,9 @@
 -- What becomes of the rows of a step over rows: their records, tries and gates are read and judged.
 --
 -- A slice b of rows, which are columns: queue, n, ids, dues; records, texts (of R:tries, false for
--- none); of the rows that are more than a record: jobs (their options, nil for none), tries (nil
--- for none), gates (lists of rows, nil for none).
+-- none); of the rows that are more than a record and a key: jobs (their options, nil for none),
+-- tries (nil for none), gates (lists of rows, nil for none). keys: of rows that have only a key; nil
+-- where there are none.
 
 local ROWS_FIRST, ROWS_FACTOR = L.ROWS_FIRST, L.ROWS_FACTOR
 local NO_OPTIONS = {}
@@ -13,7 +14,7 @@ local OPTIONS = {l = 'text', s = 'text', r = 'text', u = 'text', K = 'text', T =
                  p = 'text', m = 'text', c = 'text', B = 'text', Y = 'text', P = 'text',
                  a = 'number', t = 'number', k = 'number', x = 'number', f = 'number',
                  O = 'number'}
-local OF_START = {l = true, s = true, r = true, u = true, f = true, K = true, x = true}
+local OF_START = {l = true, s = true, r = true, u = true, f = true, x = true, K = 'key'}
 
 -- This one is no text: it has to be a number.
 local function need_number(name, value)
@@ -22,23 +23,25 @@ local function need_number(name, value)
   end
 end
 
--- The options of a header that a start reads, ' 4 a=5 l=door K=5' -> {l = 'door', K = '5'}; nil for
--- none
+-- The options of a header that a start reads, ' 4 a=5 l=door K=5' -> {l = 'door', K = '5'}, whether
+-- there are more than a key; nil for none
 local function parse(text)
   local only, its = string.match(text, '^ (%a)=(%S+)$')
   if only then
     if OPTIONS[only] ~= 'text' then
       need_number(only, its)
     end
-    return OF_START[only] and {[only] = its} or nil
+    local read = OF_START[only]
+    return read and {[only] = its}, read == true
   end
-  local job, n = nil, 0
+  local job, is_more, n = nil, false, 0
   for name, value in string.gmatch(text, ' (%a)=(%S+)') do
     if OPTIONS[name] ~= 'text' then
       need_number(name, value)
     end
-    if OF_START[name] then
-      job = job or {}
+    local read = OF_START[name]
+    if read then
+      job, is_more = job or {}, is_more or read == true
       if job[name] then
         L.odd()
       end
@@ -50,7 +53,7 @@ local function parse(text)
   if n ~= #text and not (n + 2 == #text and string.find(text, '^ %d')) then
     L.odd()
   end
-  return job
+  return job, is_more
 end
 
 -- -> the id of the only gate of a job whose queue has gates; nil: there are more
@@ -120,8 +123,8 @@ local function read_some(s, b, from, to)
   end
 end
 
--- The options of a record that a start reads, nil for none. bare: the last header without any,
--- which rows side by side often share.
+-- -> as parse, of a record. bare: the last header without any such option, which rows side by side
+-- often share.
 local function read_options(b, record)
   local begin = b.begin
   local cut = #begin
@@ -136,11 +139,14 @@ local function read_options(b, record)
   if header == b.bare then
     return nil
   end
-  local job = header ~= '' and parse(header) or nil
+  if header == '' then
+    return nil
+  end
+  local job, is_more = parse(header)
   if not job then
     b.bare = header
   end
-  return job
+  return job, is_more
 end
 
 -- The gates of row i, which are taken when it starts. -> false: it is not due yet, and waits until
@@ -164,8 +170,12 @@ end
 -- A row that is more than a record of this queue without options. -> as judge_gates
 local function judge_special(s, b, i)
   local record, text = b.records[i] or '', b.texts[i]
-  local job = read_options(b, record)
-  if not (job or text or b.is_in or s.of_queue[b.queue]) then
+  local job, is_more = read_options(b, record)
+  if not (is_more or text or b.is_in or s.of_queue[b.queue]) then
+    if job then
+      b.keys = b.keys or {}
+      b.keys[i] = job.K
+    end
     return true
   elseif text or job and job.x then
     local tries = read_tries(s, text, job, b.dues[i])

@@ -2,9 +2,20 @@
 
 local NEVER_TRIED = L.NEVER_TRIED
 
+local function count_keys(s, b, from, to)
+  local counted, keys = s.keys[b.queue] or {}, b.keys
+  for i = from, to do
+    counted[#counted + 1] = keys[i]
+  end
+  s.keys[b.queue] = counted
+end
+
 -- The rows from..to start; these have the tries of the first.
 local function start(s, b, from, to, fence, gated)
   L.start_rows(s, s.starts, b, from, to, fence, b.tries[from] or NEVER_TRIED, gated)
+  if b.keys then
+    count_keys(s, b, from, to)
+  end
   s.claimed = s.claimed + to - from + 1
 end
 
