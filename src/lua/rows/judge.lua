@@ -136,10 +136,7 @@ local function read_options(b, record)
     L.odd()
   end
   local header = string.sub(record, cut + 1, lf - 1)
-  if header == b.bare then
-    return nil
-  end
-  if header == '' then
+  if header == '' or header == b.bare then
     return nil
   end
   local job, is_more = parse(header)
@@ -187,8 +184,8 @@ end
 
 -- Read the rows b: {queue, n, ids, dues, gates (of those that come in)}. One that is not due yet
 -- and has gates ends them, and so does the last one for which there are bytes. special: the
--- numbers of the rows that are more than a record; new: their gates of which the step knows
--- nothing. -> how many count
+-- numbers of the rows that are more than a record and a key; new: their gates of which the step
+-- knows nothing. -> how many count
 function L.judge_rows(s, b)
   local sub, known, bytes, n = string.sub, 0, s.bytes, b.n
   local plain = '-' .. b.queue .. '\n'
