@@ -2,8 +2,8 @@
 --
 -- A slice b of rows, which are columns: queue, n, ids, dues; records, texts (of R:tries, false for
 -- none); of the rows that are more than a record and a key: jobs (their options, nil for none),
--- tries (nil for none), gates (lists of rows, nil for none). keys: of rows that have only a key; nil
--- where there are none.
+-- tries (nil for none), gates (lists of rows, nil for none). keys: of rows that have only a key;
+-- nil where there are none.
 
 local ROWS_FIRST, ROWS_FACTOR = L.ROWS_FIRST, L.ROWS_FACTOR
 local NO_OPTIONS = {}

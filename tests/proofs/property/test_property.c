@@ -427,7 +427,7 @@ static int close_all(void **state)
 
 static void read_arguments(int argc, char **argv)
 {
-    fx.sequences = test_is_long() ? 100000 : 450;
+    fx.sequences = test_is_long() ? 100000 : 300;
     for (int i = 1; i + 1 < argc; i += 2) {
         long long n = strtoll(argv[i + 1], NULL, 10);
 
