@@ -4,8 +4,8 @@
 return {
   ['plain jobs'] = {operations = 90, goal = 120, commands = 28},
   ['key, priority, attempts, timeout'] = {operations = 299, commands = 39},
-  ['attempts, timeout'] = {operations = 152, commands = 28},
-  ['tried before'] = {operations = 473, commands = 41},
+  ['attempts, timeout'] = {operations = 153, commands = 28},
+  ['tried before'] = {operations = 474, commands = 41},
   ['unique key'] = {operations = 411, commands = 98},
   ['open rate'] = {operations = 555, commands = 41},
   ['lock by {key}, 100 keys'] = {operations = 719, commands = 173},
