@@ -7,10 +7,9 @@ local counter = require 'counter'
 local dump = require 'dump'
 local keys = require 'toy.keys'
 local server = require 'toy.server'
+local ways = require 'ways'
 
-local ROOT = 'later:{default}'
-local START_US = 4102444860000000
-local SWITCH = 'return L.step_over_rows(R, q) or '
+local ROOT = ways.ROOT
 local WRITES = 40 -- of a step, at most that many fail in turn
 
 -- ---- one library
@@ -56,7 +55,8 @@ local function tear(args)
     if not has_failed then
       return
     elseif reply.err and after ~= before then
-      error('write ' .. n .. ' failed and left something', 0)
+      ways.print_diff(before, after)
+      error('write ' .. n .. ' failed and left something (< before, > behind it)', 0)
     end
   end
 end
@@ -297,7 +297,7 @@ end
 -- -> the lines of a scenario; fails where a failed write left something
 local function play(text, scenario, may_tear)
   counter.load(text)
-  server.now_us = START_US
+  server.now_us = ways.START_US
   world = {lines = {}, may_tear = may_tear}
   world.epoch = call('later_v1_register', 0, 'one', 1, 0, 3, 'host', 'h', 'queues', 'a,b,c', 'places', 64, 0, 0)[2]
   scenario()
@@ -313,19 +313,15 @@ local function compare(name, text, old)
   end
   for i, line in ipairs(play(old, scenarios[name], false)) do
     if lines[i] ~= line then
-      print(name .. ', line ' .. i .. ', over rows and over the draft:\n' .. tostring(lines[i]) .. '\n' .. line)
+      print(name .. ', line ' .. i .. ': over rows (<) and over the draft (>) differ')
+      ways.print_diff(lines[i] or '', line)
       return false
     end
   end
   return true
 end
 
-local path = ...
-local file = assert(io.open(path, 'rb'))
-local text = file:read('*a')
-file:close()
-local old, times = string.gsub(text, SWITCH:gsub('%p', '%%%0'), 'return ')
-assert(times == 1, 'the library has no step over rows: ' .. SWITCH)
+local text, old = ways.read((...))
 local names, are_equal = {select(2, ...)}, true
 if not names[1] then
   for name in pairs(scenarios) do

@@ -8,14 +8,13 @@ local counter = require 'counter'
 local dump = require 'dump'
 local keys = require 'toy.keys'
 local server = require 'toy.server'
+local ways = require 'ways'
 
-local ROOT = 'later:{default}'
-local START_US = 4102444860000000
+local ROOT = ways.ROOT
 local CALLS = 120 -- of each seed
 local QUEUES = {'a', 'b', 'c'}
 local WORKERS = 2
 local VERBS = {'done', 'retry', 'retry', 'dead', 'release', 'progress', 'result'}
-local SWITCH = 'return L.step_over_rows(R, q) or '
 
 local random = math.random
 
@@ -280,21 +279,6 @@ end
 
 -- ---- one library
 
--- Print what is new in either of two texts, line by line.
-local function print_diff(left, right)
-  for _, side in ipairs({{'<', left, right}, {'>', right, left}}) do
-    local known = {}
-    for line in string.gmatch(side[3], '[^\n]+') do
-      known[line] = true
-    end
-    for line in string.gmatch(side[2], '[^\n]+') do
-      if not known[line] then
-        print(side[1] .. ' ' .. string.sub(line, 1, 2000))
-      end
-    end
-  end
-end
-
 -- All keys but when they expire, which an undo does not bring back, and rows of parked jobs of which some were lost: the
 -- draft removes them unread, so its undo brings back the lost ones, too.
 local function keys_of_undo()
@@ -316,7 +300,7 @@ local function try_torn(args)
   if server.fail_write(nil) then
     local after = keys_of_undo()
     if reply.err and before ~= after then
-      print_diff(before, after)
+      ways.print_diff(before, after)
       error('a failed write left something (< before, > behind it): ' .. reply.err, 0)
     end
   end
@@ -334,7 +318,7 @@ end
 local function play(seed, text, see, is_torn)
   counter.load(text)
   math.randomseed(seed)
-  server.now_us = START_US
+  server.now_us = ways.START_US
   world = {ids = {'j00000000000'}, workers = {}, lost = {}, gated = one_of({0, 30, 100}), rare = one_of({0, 0, 10, 60}),
            ranked = one_of({0, 0, 5, 60}), unique = one_of({0, 0, 5, 60}), size = chance(5) and 16000 or 1, tried = 0,
            kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40})}
@@ -378,7 +362,7 @@ local function compare(seed, text, old)
     if line ~= lines[at] then
       print('after ' .. last)
       print('seed ' .. seed .. ', line ' .. at .. ': over rows (<) and over the draft (>) differ')
-      print_diff(lines[at] or '', line)
+      ways.print_diff(lines[at] or '', line)
       error('differ', 0)
     end
     last = all and last or line
@@ -390,11 +374,7 @@ local function compare(seed, text, old)
 end
 
 local path, first, n = ...
-local file = assert(io.open(path, 'rb'))
-local text = file:read('*a')
-file:close()
-local old, times = string.gsub(text, SWITCH:gsub('%p', '%%%0'), 'return ')
-assert(times == 1, 'the library has no step over rows: ' .. SWITCH)
+local text, old = ways.read(path)
 for seed = tonumber(first), tonumber(first) + tonumber(n) - 1 do
   if not compare(seed, text, old) then
     os.exit(1)
