@@ -155,10 +155,8 @@ local function claim_queue(R, queue, room, max_payload, ctx)
   return head == math.huge and -1 or head
 end
 
--- Queues that stand aside at a gate and have room in this worker become waiters again. errors: the
--- list of L.claim_all, to which this adds
--- A queue stands because of this. A key of a foreign type stays until somebody removes it, so
--- `later health` is told.
+-- A queue stands because of this. errors: the list of L.claim_all, to which this adds. A key of a
+-- foreign type stays until somebody removes it, so `later health` is told.
 local function tell_error(R, errors, queue, why, now_ms)
   errors[#errors + 1], errors[#errors + 2] = queue, why
   local what = string.match(why, '^ELATER_TYPE (.*)')
@@ -167,6 +165,7 @@ local function tell_error(R, errors, queue, why, now_ms)
   end
 end
 
+-- Queues that stand aside at a gate and have room in this worker become waiters again.
 local function rejoin_all(R, queues, ctx, errors)
   local any, rest = false, {}
   for i = 1, #queues do
