@@ -2,8 +2,8 @@
 --
 -- A slice b of rows, which are columns: queue, n, ids, dues; records, texts (of R:tries, false for
 -- none); of the rows that are more than a record and a key: jobs (their options, nil for none),
--- tries (nil for none), gates (lists of rows, nil for none). keys: of rows that have only a key;
--- nil where there are none.
+-- tries (nil for none), gates (lists of rows, nil for none). keys: of rows that would start for the
+-- first time; nil where none has one.
 
 local ROWS_FIRST, ROWS_FACTOR = L.ROWS_FIRST, L.ROWS_FACTOR
 local NO_OPTIONS = {}
@@ -168,11 +168,11 @@ end
 local function judge_special(s, b, i)
   local record, text = b.records[i] or '', b.texts[i]
   local job, is_more = read_options(b, record)
+  if job and job.K and not text then
+    b.keys = b.keys or {}
+    b.keys[i] = job.K
+  end
   if not (is_more or text or b.is_in or s.of_queue[b.queue]) then
-    if job then
-      b.keys = b.keys or {}
-      b.keys[i] = job.K
-    end
     return true
   elseif text or job and job.x then
     local tries = read_tries(s, text, job, b.dues[i])

@@ -2,6 +2,7 @@
 
 local NEVER_TRIED = L.NEVER_TRIED
 
+-- The rows from..to start: those that do for the first time are counted by their keys.
 local function count_keys(s, b, from, to)
   local counted, keys = s.keys[b.queue] or {}, b.keys
   for i = from, to do
@@ -17,18 +18,6 @@ local function start(s, b, from, to, fence, gated)
     count_keys(s, b, from, to)
   end
   s.claimed = s.claimed + to - from + 1
-end
-
--- What a start of row i, which is special, replaces and counts.
-local function note_start(s, b, i)
-  local st, job = s.starts, b.jobs[i]
-  if b.texts[i] then
-    local n = #st.old_ids + 1
-    st.old_ids[n], st.old_tries[n] = b.ids[i], b.texts[i]
-  elseif job and job.K then
-    local keys = s.keys[b.queue] or {}
-    s.keys[b.queue], keys[#keys + 1] = keys, job.K
-  end
 end
 
 -- The line of the unique key of a job in R:holds (gates/hold.lua).
@@ -74,8 +63,10 @@ local function pass(s, b, i, fence)
     L.park(s, b.queue, b.ids[i], gates, shut, b.dues[i], fence)
     return nil
   end
-  if b.texts[i] or job and job.K then
-    note_start(s, b, i)
+  if b.texts[i] then
+    local st = s.starts
+    local n = #st.old_ids + 1
+    st.old_ids[n], st.old_tries[n] = b.ids[i], b.texts[i]
   end
   if job and job.u or gates and gates[2] then
     return take_all(s, b, i, gates, fence)

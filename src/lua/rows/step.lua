@@ -48,7 +48,8 @@ local function need_common(s)
   end
 end
 
-local function new_step(R, q, now_us)
+local function new_step(R, q)
+  local now_us = q.now_us
   local now_ms = L.ms(now_us)
   local starts = {n = 0, n_held = 0, running = {}, tries = {}, holds = {}, old_ids = {},
                   old_tries = {}}
@@ -58,8 +59,8 @@ local function new_step(R, q, now_us)
           offers = 0, groups = {}, adds = {}, removals = {}, starts = starts}
 end
 
-local function run(R, q, now_us)
-  local s = new_step(R, q, now_us)
+local function run(R, q)
+  local s = new_step(R, q)
   need_common(s)
   L.load_queues(s)
   L.load_ends(s)
@@ -67,7 +68,7 @@ local function run(R, q, now_us)
   local heads = L.claim_rows(s)
   L.plan_writes(s)
   L.write_all(s)
-  return {now_us = now_us, status = 'ok', answers = {}, refused = {}, groups = s.groups,
+  return {now_us = s.now_us, status = 'ok', answers = {}, refused = {}, groups = s.groups,
           heads = heads, errors = {}, cancels = {}, solo_due = 0,
           timer_ms = s.is_more and s.now_ms or s.timer_ms < NEVER and s.timer_ms or -1}
 end
@@ -77,7 +78,7 @@ function L.step_over_rows(R, q)
   if q.results[1] or L.events then
     return nil
   end
-  local ok, reply = pcall(run, R, q, q.now_us)
+  local ok, reply = pcall(run, R, q)
   if ok then
     return reply
   elseif type(reply) == 'table' and reply.failed then
