@@ -14,7 +14,7 @@
  *   ok TEXT  retry TEXT  fail TEXT  dead TEXT   give this answer
  *   hold                  answer when the latch file exists, or with `fail` after a cancel
  *   late MS  beat MS      answer after so long; beat sends `alive` all the time
- *   nap MS                neither read nor write for so long, then answer
+ *   nap                   neither read nor write until the latch file exists, then answer
  *   exit N  signal N      end in this way;  bye N: answer first, then exit N
  *   shut in | shut out    close this descriptor and stay alive
  *   say BYTES  err BYTES  write them to standard output or standard error, then answer
@@ -111,14 +111,19 @@ static void keep(const char *id, bool holds, bool beats, int64_t ms)
     (void)snprintf(jobs[njobs++].id, sizeof(jobs[0].id), "%s", id);
 }
 
+static bool is_open(void)
+{
+    return latch != NULL && access(latch, F_OK) == 0;
+}
+
 static void tick(void)
 {
-    bool is_open = latch != NULL && access(latch, F_OK) == 0;
+    bool goes_on = is_open();
 
     for (size_t i = 0; i < njobs;) {
         struct job *j = &jobs[i];
 
-        if (j->holds ? is_open : now_ms() >= j->until_ms) {
+        if (j->holds ? goes_on : now_ms() >= j->until_ms) {
             tell(1, "ok %s ended\n", j->id);
             *j = jobs[--njobs];
             continue;
@@ -219,15 +224,15 @@ static void do_job(const char *id, const char *attempt, char *payload, size_t le
     else if (IS("shut"))
         shut(rest);
     else if (IS("nap") || IS("say") || IS("err") || IS("wide") || IS("grow") || IS("twice")) {
-        if (IS("nap"))
-            sleep_ms(n);
-        else if (IS("wide"))
+        while (IS("nap") && !is_open())
+            sleep_ms(10);
+        if (IS("wide"))
             wide((size_t)n);
         else if (IS("grow"))
             grow((size_t)n);
         else if (IS("twice"))
             tell(1, "ok %s first\n", id);
-        else
+        else if (!IS("nap"))
             put(IS("say") ? 1 : 2, rest, len - (size_t)(rest - payload));
         tell(1, "ok %s %s\n", id, word);
     } else {

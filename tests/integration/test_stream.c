@@ -486,12 +486,13 @@ static void test_a_worker_that_does_not_read_loses_nothing(void **state)
     (void)state;
     memset(bytes, 'b', n);
     stream_start_a("concurrency: 128", "", ", \"greet=later-stream 1 inflight=128\"");
-    nap = ask("nap 1000");
+    nap = ask("nap");
     assert_true(until_noted(" nap", 1));
     for (int i = 0; i < 100; i++)
         ids[i] = ask_bytes("s", bytes, n);
     assert_true(other_runs());
     assert_int_equal(noted("job "), 1);
+    open_latch();
     for (int i = 0; i < 100; i++) {
         assert_true(until_state(ids[i], "done"));
         assert_true(result_has(ids[i], RESULT_OUTPUT, "65536 "));
