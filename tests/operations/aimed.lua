@@ -61,9 +61,17 @@ local function tear(args)
   end
 end
 
--- A step of the worker. queues: {name, room}*; ends: {queue, start, id*}*; max: 192. -> what starts, {id, queue, start}*
-local function step(queues, ends, max)
-  local args, started = {world.epoch, '1', 5, max or 192, 0, #queues}, {}
+-- A step of the worker. queues: {name, room}*; ends: {queue, start, id*}*; max: 192; results: {job that started, verb,
+-- amount}*. -> what starts, {id, queue, start}*
+local function step(queues, ends, max, results)
+  local args, started = {world.epoch, '1', 5, max or 192, #(results or {})}, {}
+  for _, result in ipairs(results or {}) do
+    local job = result[1]
+    for _, word in ipairs({job.id, job.start, result[2], job.queue, result[3], '1', 'text', 'out'}) do
+      args[#args + 1] = word
+    end
+  end
+  args[#args + 1] = #queues
   for _, q in ipairs(queues) do
     args[#args + 1], args[#args + 2], args[#args + 3] = q[1], q[2], 1048576
   end
@@ -233,7 +241,117 @@ function scenarios.queue_twice()
   step({{'a', 2}, {'b', 2}, {'a', 2}}, {ends(h, 1, 1)})
 end
 
+-- ---- jobs that failed
+
+-- Of a queue that is idle, that this step does not name, or that has other jobs, earlier and later.
+function scenarios.retries()
+  add_many(4, 'a', 'x')
+  add_many(2, 'b', 'attempts', 5, 'x')
+  local h = step({{'a', 9}, {'b', 9}})
+  step({{'a', 9}}, {ends(h, 1, 1)}, nil, {{h[2], 'retry', 60000}, {h[5], 'retry', 5000}, {h[3], 'progress', 0}})
+  add('a', 'in', '10s', 'x')
+  step({{'a', 9}, {'b', 9}}, {}, nil, {{h[3], 'retry', 20000}, {h[4], 'retry', 3000}, {h[6], 'retry', 1000}})
+  add_many(3, 'a', 'x')
+  server.now_us = server.now_us + 4000000
+  h = step({{'a', 9}, {'b', 9}})
+  step({{'a', 9}}, {}, nil, {{h[1], 'retry', 3000}, {h[2], 'progress', 0}, {h[3], 'retry', 1}})
+end
+
+-- They hold gates for which others wait, and a unique key that they keep.
+function scenarios.retries_of_holders()
+  call('later_limit_set', 's', 'semaphore', 2)
+  add_many(3, 'a', 'lock', 'x', 'x')
+  add_many(4, 'b', 'sem', 's', 'unique', 'u', 'mode', 'drop', 'x')
+  add_many(3, 'b', 'sem', 's', 'lock', 'y', 'batch', 'all', 'x')
+  local h = step({{'a', 9}, {'b', 9}})
+  local results = {}
+  for i = 1, #h do
+    results[i] = {h[i], 'retry', 1000 * i}
+  end
+  step({{'a', 9}, {'b', 9}}, {}, nil, results)
+  step({{'a', 9}, {'b', 9}})
+end
+
+-- Others than 5 have marks.
+function scenarios.retries_by_priority()
+  for priority = 3, 7 do
+    add_many(2, 'a', 'priority', priority, 'x')
+  end
+  local h = step({{'a', 7}})
+  step({{'a', 2}}, {}, nil, {{h[1], 'retry', 9000}, {h[3], 'retry', 9000}, {h[7], 'retry', 9000}})
+  step({{'a', 0}}, {}, nil, {{h[2], 'retry', 9000}})
+  step({{'b', 5}}, {}, nil, {{h[4], 'retry', 9000}, {h[5], 'retry', 10000}})
+  step({{'a', 9}})
+end
+
+-- The same job twice, as an end, too, or not as it was started.
+function scenarios.retries_that_are_settled()
+  add_many(6, 'a', 'x')
+  local h = step({{'a', 9}})
+  step({{'a', 9}}, {ends(h, 1, 2)}, nil, {{h[2], 'retry', 9000}, {h[3], 'retry', 9000}, {h[3], 'progress', 0}})
+  h[4].start = '7'
+  step({{'a', 9}}, {}, nil, {{h[4], 'retry', 9000}, {h[5], 'retry', 9000}})
+end
+
+-- Jobs are kept, beside others that fail: with a unique key, a lock for which others wait, followed, large.
+function scenarios.kept()
+  add_many(9, 'a', 'attempts', 5, 'x')
+  add_many(3, 'b', 'unique', 'u', 'mode', 'drop', 'lock', 'x', 'x')
+  add_many(3, 'b', 'lock', 'x', 'x')
+  local h = step({{'a', 9}, {'b', 9}})
+  local next_of_b = step({{'b', 9}}, {ends(h, 1, 1)}, nil,
+                         {{h[2], 'done', 1000}, {h[3], 'retry', 5000}, {h[4], 'done', 2000}, {h[10], 'done', 5}})
+  step({}, {}, nil, {{h[5], 'progress', 0}, {h[6], 'done', 2500}})
+  server.now_us = server.now_us + 2100000
+  step({{'b', 9}}, {}, nil, {{h[5], 'done', 60000}, {h[7], 'retry', 3000}})
+  step({{'b', 9}}, {}, nil, {{next_of_b[1], 'done', 60000}, {h[8], 'done', 0}})
+end
+
+-- Each that is kept removes two whose time is over, and no more.
+function scenarios.kept_too_long()
+  add('a', 'then', 'b', 'x')
+  add('a', string.rep('p', 17000))
+  add_many(9, 'a', 'x')
+  local h = step({{'a', 20}})
+  step({}, {}, nil, {{h[1], 'done', 1}})
+  step({}, {}, nil, {{h[3], 'retry', 1000}, {h[4], 'done', 1}})
+  step({}, {}, nil, {{h[5], 'done', 1}, {h[6], 'done', 2}, {h[7], 'done', 3}})
+  server.now_us = server.now_us + 90000
+  step({{'a', 9}, {'b', 9}}, {}, nil, {{h[8], 'done', 9}})
+  step({{'a', 9}, {'b', 9}}, {}, nil, {{h[2], 'done', 1}, {h[9], 'done', 9000}})
+  server.now_us = server.now_us + 90000
+  step({{'a', 9}, {'b', 9}}, {}, nil, {{h[10], 'done', 9000}})
+end
+
+-- A queue beside the others is paused, and a gate lets one of its jobs in.
+function scenarios.paused()
+  add_many(3, 'a', 'x')
+  add_many(2, 'b', 'lock', 'x', 'x')
+  add('c', 'x')
+  local h = step({{'a', 2}, {'b', 1}})
+  call('later_pause', 'c')
+  call('later_pause', 'b', 'for', '10s')
+  step({{'a', 0}, {'b', 1}, {'c', 1}})
+  step({{'c', 9}, {'b', 9}}, {}, nil, {{h[1], 'retry', 4000}})
+  step({{'c', 9}, {'a', 9}, {'b', 9}}, {ends(h, 3, 3)})
+  server.now_us = server.now_us + 11000000
+  step({{'c', 9}, {'a', 9}, {'b', 9}})
+end
+
 -- ---- somebody's hand
+
+-- No set, and no head, tells of the queue any more.
+function scenarios.lost_names()
+  add_many(4, 'a', 'x')
+  local h = step({{'a', 9}})
+  redis('DEL', key('names'))
+  step({{'a', 9}}, {}, nil, {{h[1], 'retry', 9000}})
+  add('a', 'in', '5s', 'x')
+  redis('DEL', key('heads'))
+  step({{'a', 9}}, {}, nil, {{h[2], 'retry', 9000}})
+  redis('ZADD', key('heads'), 1, 'a')
+  step({{'a', 0}}, {}, nil, {{h[3], 'retry', 9000}})
+end
 
 function scenarios.hold_twice()
   call('later_limit_set', 's', 'semaphore', 2)

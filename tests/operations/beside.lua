@@ -14,7 +14,8 @@ local ROOT = ways.ROOT
 local CALLS = 120 -- of each seed
 local QUEUES = {'a', 'b', 'c'}
 local WORKERS = 2
-local VERBS = {'done', 'retry', 'retry', 'dead', 'release', 'progress', 'result'}
+local VERBS = {{'done', 'retry', 'retry', 'dead', 'release', 'progress', 'result'}, {'retry', 'retry', 'progress'},
+               {'done', 'done', 'retry'}}
 
 local random = math.random
 
@@ -112,11 +113,11 @@ local function endings(worker)
       end
       group.ids[#group.ids + 1] = job.id
     else
-      local verb = one_of(VERBS)
+      local verb = one_of(world.verbs)
       if verb == 'progress' then
         held[#held + 1] = job
       end
-      local amount = verb == 'dead' and 100 or random(0, 2) * 500
+      local amount = verb == 'dead' and 100 or random(0, 3) * 500
       results[#results + 1] = {job.id, job.start, verb, job.queue, amount, '1', 'text', 'out'}
     end
   end
@@ -321,7 +322,7 @@ local function play(seed, text, see, is_torn)
   server.now_us = ways.START_US
   world = {ids = {'j00000000000'}, workers = {}, lost = {}, gated = one_of({0, 30, 100}), rare = one_of({0, 0, 10, 60}),
            ranked = one_of({0, 0, 5, 60}), unique = one_of({0, 0, 5, 60}), size = chance(5) and 16000 or 1, tried = 0,
-           kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40})}
+           kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40}), verbs = one_of(VERBS)}
   function world.call(name, ...)
     server.now_us = server.now_us + 7
     local reply = server.functions[name]({ROOT}, {...})

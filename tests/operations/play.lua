@@ -20,7 +20,7 @@ return function(shape, new_worker, dump, server, measure)
     return reply
   end)
   shape.set_up(worker)
-  local started = measure(worker.step, shape.ends, shape.room)
+  local started = measure(worker.step, shape.ends, shape.room, shape.told)
   if started ~= shape.starts then
     error(shape.name .. ': the step started ' .. started .. ' jobs, not ' .. shape.starts, 0)
   end

@@ -1,14 +1,16 @@
 -- The shapes of a step whose cost has a budget (budgets.lua): what scripts/bench gated measures in jobs a second, in calls
 -- that are the same each time. Used beside the toy and inside a real server, as worker.lua.
 --
--- A shape: name; ends, starts: how many jobs end and start in the step that is measured; room: for how many starts;
--- set_up(worker): all that comes before it. Steps like the measured one come first, since the library remembers what it
--- has read lately.
-local SOME, ALL = 64, 300
+-- A shape: name; ends, starts: how many jobs end and start in the step that is measured; room: for how many starts; told:
+-- those that end with a result, {how many, verb, amount}; nil: none; set_up(worker): all that comes before it. Steps like
+-- the measured one come first, since the library remembers what it has read lately.
+local FEW, SOME, ALL = 8, 64, 300
+local FAILED = {FEW, 'retry', '60000'}
+local KEPT = {SOME, 'done', '3600000'}
 
-local function turns(worker, n, ends, room)
+local function turns(worker, n, ends, room, told)
   for _ = 1, n do
-    worker.step(ends, room)
+    worker.step(ends, room, told)
   end
 end
 
@@ -20,6 +22,14 @@ local function stream(name, options, prepare)
     end
     worker.add(ALL, options)
     turns(worker, 3, SOME, SOME)
+  end}
+end
+
+-- The same with results.
+local function stream_of(name, told)
+  return {name = name, ends = SOME, starts = SOME, room = SOME, told = told, set_up = function(worker)
+    worker.add(ALL, {'attempts', '5'})
+    turns(worker, 3, SOME, SOME, told)
   end}
 end
 
@@ -61,6 +71,8 @@ return {
   end),
   stream('attempts, timeout', {'attempts', '5', 'timeout', '30s'}),
   {name = 'tried before', ends = SOME, starts = SOME, room = SOME, set_up = try_all},
+  stream_of('one in eight fails', FAILED),
+  stream_of('kept for an hour', KEPT),
   stream('unique key', function(i) return {'unique', 'u' .. i} end),
   stream('open rate', nil, function(worker)
     worker.set_limit('r', 'rate', '1000000/1s', 'burst', '1000000')

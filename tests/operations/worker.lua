@@ -68,11 +68,12 @@ return function(call)
     return taken
   end
 
-  -- A step; ends and retries run no longer. room: how many jobs may start. -> how many started
-  local function step(ends, retries, room)
-    local args = {epoch, '1', #held, MAX_CLAIMS, #retries}
-    for _, job in ipairs(retries) do
-      put(args, job.id, job.start, 'retry', QUEUE, '0', '1', 'failed', '')
+  -- A step; ends and the told run no longer. verb, amount: the result of the told; room: how many jobs may start. -> how many
+  -- started
+  local function step(ends, told, verb, amount, room)
+    local args = {epoch, '1', #held, MAX_CLAIMS, #told}
+    for _, job in ipairs(told) do
+      put(args, job.id, job.start, verb, QUEUE, amount, '1', 'text', '')
     end
     put(args, '1', QUEUE, room, MAX_PAYLOAD)
     put_ends(args, ends)
@@ -89,14 +90,15 @@ return function(call)
     return #held - n
   end
 
-  -- n: how many of the oldest end. -> how many started
-  function worker.step(n, room)
-    return step(take(n), {}, room)
+  -- n: how many of the oldest end; told: those of them with a result, as in shapes.lua. -> how many started
+  function worker.step(n, room, told)
+    local jobs = take(told and told[1] or 0)
+    return step(take(n - #jobs), jobs, told and told[2], told and told[3], room)
   end
 
   -- All running jobs fail, and wait to be tried again.
   function worker.retry_all()
-    step({}, take(#held), 0)
+    step({}, take(#held), 'retry', '0', 0)
   end
 
   return worker

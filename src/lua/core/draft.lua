@@ -63,6 +63,7 @@ end
 -- A call that may end many jobs counts the bytes that it moves, and leaves the rest to the next
 -- call when it has moved so many: a copy of large payloads takes longer than all else that it does.
 local CALL_BYTES = 1048576
+L.CALL_BYTES = CALL_BYTES -- of a step over rows, too
 
 function L.spend(bytes)
   draft.bytes, draft.is_used = draft.bytes + bytes, true

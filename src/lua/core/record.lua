@@ -109,23 +109,38 @@ end
 
 local FAILURES, FAILURE_BYTES = 5, 200
 
-local function write_failure(R, id, line)
-  local key, lines = R .. ':failures', {line}
-  for earlier in string.gmatch(db('HGET', key, id) or '', '[^\n]+') do
-    lines[#lines + 1] = #lines < FAILURES and earlier or nil
-  end
-  db('HSET', key, id, table.concat(lines, '\n'))
+-- -> the host of a worker, '-' if it is not known
+function L.host_of(R, epoch)
+  local host = redis.pcall('HGET', R .. ':worker:' .. epoch, 'host')
+  return type(host) == 'string' and string.match(host, '^[%w._-]+$') or '-'
 end
 
--- Keep the last FAILURES attempts of a job that failed, the newest first, for people:
---   "<when ms> <epoch of its worker> <host, - if unknown> <code> <text>" LF ...
--- A key of a foreign type is left alone: it must not keep a job from ending.
+-- An attempt that failed, as R:failures has it:
+--   "<when ms> <epoch of its worker> <host, - if unknown> <code> <text>"
+function L.failure_line(now_ms, epoch, host, code, text)
+  return L.int(now_ms) .. ' ' .. epoch .. ' ' .. host .. ' ' .. L.int(L.whole(code) or 0) .. ' ' ..
+         L.one_line(string.sub(text, 1, FAILURE_BYTES))
+end
+
+-- -> the last FAILURES attempts of a job, the newest first. had: those before, false for none
+function L.add_failure(had, line)
+  local lines = {line}
+  for earlier in string.gmatch(had or '', '[^\n]+') do
+    lines[#lines + 1] = #lines < FAILURES and earlier or nil
+  end
+  return table.concat(lines, '\n')
+end
+
+local function write_failure(R, id, line)
+  local key = R .. ':failures'
+  db('HSET', key, id, L.add_failure(db('HGET', key, id), line))
+end
+
+-- Keep the last attempts of a job that failed, for people. A key of a foreign type is left alone:
+-- it must not keep a job from ending.
 function L.keep_failure(R, id, now_ms, epoch, code, text)
-  local host = redis.pcall('HGET', R .. ':worker:' .. epoch, 'host')
-  host = type(host) == 'string' and string.match(host, '^[%w._-]+$') or '-'
-  L.unless_foreign(write_failure, R, id, L.int(now_ms) .. ' ' .. epoch .. ' ' .. host .. ' ' ..
-                   L.int(L.whole(code) or 0) .. ' ' ..
-                   L.one_line(string.sub(text, 1, FAILURE_BYTES)))
+  local line = L.failure_line(now_ms, epoch, L.host_of(R, epoch), code, text)
+  L.unless_foreign(write_failure, R, id, line)
 end
 
 -- The set that a waiting job is in; pinned jobs and the suspects of a queue have their own. -> its

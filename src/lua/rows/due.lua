@@ -1,8 +1,9 @@
 -- What is due of a queue, in a step over rows: the jobs of each priority that its marks tell of,
 -- the first priority first (claim/waiting.lua has the order).
 --
--- sets: of a queue, a list of {key, digit (nil for priority 5, which has no mark)}; cut: key -> how
--- many of its first members were handled in this step.
+-- sets: of a queue, a list of {key, digit (nil for priority 5, which has no mark), is_kept: a
+-- retried job waits in it from now on}; cut: key -> how many of its first members were handled in
+-- this step.
 
 -- -> the sets of a queue
 function L.due_sets(s, queue)
@@ -10,12 +11,14 @@ function L.due_sets(s, queue)
   if not marks then
     return {{key = begin .. '5'}}
   end
+  local late = s.late and s.late[queue]
   for p = 0, 9 do
     local digit = L.int(p)
     if p == 5 then
       sets[#sets + 1] = {key = begin .. '5'}
     elseif string.find(marks, digit, 1, true) then
-      sets[#sets + 1] = {key = begin .. digit, digit = digit}
+      sets[#sets + 1] = {key = begin .. digit, digit = digit,
+                         is_kept = late and late.digits[digit]}
     end
   end
   return sets
@@ -29,7 +32,7 @@ function L.gather_due(sets, cut, queue, room, until_ms)
     local key = set.key
     local its_head, rows = L.take_first(key, cut[key] or 0, room - b.n, b, until_ms)
     head = math.min(head, its_head)
-    if set.digit and rows > 0 then
+    if set.digit and (rows > 0 or set.is_kept) then
       kept = kept .. set.digit
     end
   end

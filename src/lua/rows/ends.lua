@@ -1,4 +1,5 @@
--- The jobs that end in a step over rows: they ended well, and nothing is kept of them.
+-- The jobs that end in a step over rows, or leave their worker (results.lua), and what they hold.
+-- Those that end have ended well, and nothing is kept of them.
 
 -- Are they all held by the worker of the step, each once?
 local function need_held(s, ids)
@@ -17,6 +18,7 @@ local function need_held(s, ids)
   end
 end
 
+local NONE = {}
 local BESIDE = {'progress', 'errors', 'failures', 'results'}
 
 -- Read what earlier attempts of these jobs may have left.
@@ -56,15 +58,27 @@ local function note_hold(s, drops, order, id, line)
   end
 end
 
--- Drop what these jobs hold; holds: their texts in R:holds.
-local function drop_all(s, ids, holds)
+-- Job `id` waits again: it drops its gates, but not its unique key.
+local function note_waiting(s, drops, order, id, text)
+  for line in string.gmatch(text, '[^\n]+') do
+    if L.read_gate(line) then
+      note_hold(s, drops, order, id, line)
+    end
+  end
+end
+
+-- Drop what these jobs hold; holds: their texts in R:holds; waits: which of the first ones wait
+-- again.
+local function drop_all(s, ids, holds, waits)
   local drops, order, freed = {}, {}, {ids = {}, texts = {}}
   for i = 1, #ids do
     local text = holds[i]
     if text then
       local n = #freed.ids + 1
       freed.ids[n], freed.texts[n] = ids[i], text
-      if string.find(text, '\n', 1, true) then
+      if waits[i] then
+        note_waiting(s, drops, order, ids[i], text)
+      elseif string.find(text, '\n', 1, true) then
         for line in string.gmatch(text, '[^\n]+') do
           note_hold(s, drops, order, ids[i], line)
         end
@@ -98,22 +112,42 @@ local function free_uniques(s)
   s.free_uniques = free[2] and free
 end
 
--- Load the jobs that end, and drop what they hold.
-function L.load_ends(s)
-  local ids, R = s.q.end_ids, s.R
-  s.touched = {}
-  if not ids[1] then
-    return
+local function join(a, b)
+  local all = {unpack(a)}
+  for i = 1, #b do
+    all[#all + 1] = b[i]
   end
+  return all
+end
+
+-- Load the jobs that end well.
+local function load_plain(s, ids)
   need_held(s, ids)
-  s.tries = redis.call('HMGET', R .. ':tries', unpack(ids))
+  s.tries = redis.call('HMGET', s.R .. ':tries', unpack(ids))
   if not L.are_current(s.q.ends, s.tries) then
     L.odd()
   end
   load_beside(s, ids)
-  local holds = redis.call('HMGET', R .. ':holds', unpack(ids))
-  redis.call('HLEN', R .. ':jobs') -- its type
-  drop_all(s, ids, holds)
+  redis.call('HLEN', s.R .. ':jobs') -- its type
+end
+
+-- Load the jobs that end or wait again, and drop what they hold.
+function L.load_ends(s)
+  local q = s.q
+  local ids, waits = q.end_ids, NONE
+  s.touched = {}
+  if ids[1] then
+    load_plain(s, ids)
+  end
+  if q.results[1] then
+    local left
+    left, waits = L.load_results(s)
+    ids = left[1] and join(left, ids) or ids
+  end
+  if not ids[1] then
+    return
+  end
+  drop_all(s, ids, redis.call('HMGET', s.R .. ':holds', unpack(ids)), waits)
   if s.uniques then
     free_uniques(s)
   end

@@ -19,8 +19,18 @@ local function read_queue_gates(text)
   return common
 end
 
--- Read what R has of the queues: their rooms, the gates that all their jobs pass, and marks of
--- priorities. A queue that is paused or has other marks is odd.
+-- -> the head that the reply tells of a paused queue, nil: it is not paused. The end of a pause is
+-- odd, since it is written.
+local function paused_head(s, text)
+  local until_ms = text and L.paused_until(text, s.now_ms)
+  if text and not until_ms then
+    L.odd()
+  end
+  return until_ms == 0 and -1 or until_ms or nil
+end
+
+-- Read what R has of the queues: their rooms, the gates that all their jobs pass, pauses, and marks
+-- of priorities. A queue that has other marks is odd.
 function L.load_queues(s)
   local R, queues, names = s.R, s.q.queues, {}
   for i = 1, #queues do
@@ -34,12 +44,17 @@ function L.load_queues(s)
   if not names[1] or s.is_calm then
     return
   end
+  s.paused = {}
   local paused, marks = redis.call('HMGET', R .. ':paused', unpack(names)),
                         redis.call('HMGET', R .. ':prio', unpack(names))
   local texts = redis.call('HMGET', R .. ':queues', unpack(names))
   for i = 1, #names do
-    if paused[i] or marks[i] and not string.find(marks[i], '^%d+$') then
+    if marks[i] and not string.find(marks[i], '^%d+$') then
       L.odd()
+    end
+    s.paused[names[i]] = paused_head(s, paused[i])
+    if paused[i] then
+      s.room[names[i]] = 0 -- what a gate lets in there is odd
     end
     s.of_queue[names[i]] = texts[i] and read_queue_gates(texts[i]) or nil
     s.marks[names[i]] = marks[i] or nil
@@ -114,28 +129,38 @@ local function read_heads(s)
   return redis.call('ZMSCORE', s.R .. ':heads', unpack(s.names))
 end
 
--- Is the first job of the queue due then? If not, a key was lost or written by hand.
-local function is_first(s, name, told)
+-- Is the first job of the queue due then? If not, a key was lost or written by hand. is_lowered: a
+-- retried job is, and none may be before it
+local function is_first(s, name, head, is_lowered)
   local first = redis.call('ZRANGE', s.R .. ':q:' .. name .. ':5', 0, 0, 'WITHSCORES')
-  return first[2] and L.due(first[2]) == told
+  local due = first[2] and L.due(first[2])
+  return is_lowered and (not due or due >= head) or due == head
 end
 
 -- -> heads of the queues of which nothing is due, by number, as the reply tells them. Raw members
 -- are odd, jobs that no head tells of, and gates at which a queue stands aside without its mark.
 local function idle_heads(s, told)
-  local out, keys, until_ms = {}, {}, s.now_ms + s.q.ahead
+  local out, keys, until_ms, paused = {}, {}, s.now_ms + s.q.ahead, s.paused
   for i = 1, #s.names do
-    local name, head = s.names[i], told[i] and tonumber(told[i])
-    keys[#keys + 1], keys[#keys + 2] = s.R .. ':due:' .. name, s.R .. ':aside:' .. name
-    if s.marks[name] then
-      out[i] = nil
-    elseif not head then
-      keys[#keys + 1], out[i] = s.R .. ':q:' .. name .. ':5', -1
-    elseif not s.let_in[name] and (head > until_ms or s.q.queues[i].room == 0) then
-      out[i] = is_first(s, name, head) and head or nil
+    local name = s.names[i]
+    local head, is_lowered = told[i] and tonumber(told[i]), false
+    if s.late and s.late[name] then
+      head, is_lowered = L.head_with(s.late[name], told[i])
+    end
+    if paused and paused[name] then
+      out[i] = paused[name]
+    else
+      keys[#keys + 1], keys[#keys + 2] = s.R .. ':due:' .. name, s.R .. ':aside:' .. name
+      if s.marks[name] then
+        out[i] = nil
+      elseif not head then
+        keys[#keys + 1], out[i] = s.R .. ':q:' .. name .. ':5', -1
+      elseif not s.let_in[name] and (head > until_ms or s.q.queues[i].room == 0) then
+        out[i] = is_first(s, name, head, is_lowered) and head or nil
+      end
     end
   end
-  if redis.call('EXISTS', unpack(keys)) > 0 then
+  if keys[1] and redis.call('EXISTS', unpack(keys)) > 0 then
     L.odd()
   end
   return out
@@ -154,7 +179,11 @@ local function claim_queue(s, i, head, told)
   end
   local marks
   head, marks = claim_due(s, name, most)
-  s.heads[#s.heads + 1] = {name = name, was = told, now = head, marks = marks}
+  if s.late and s.late[name] then
+    head = math.min(head, s.late[name].due)
+  end
+  local row = {name = name, was = told, now = head, marks = marks}
+  s.heads[#s.heads + 1], s.heads[name] = row, row
   return head == math.huge and -1 or head
 end
 

@@ -5,21 +5,23 @@
 -- once. What it does not know is odd: L.odd ends it before anything is written, and L.step makes
 -- the step anew over the draft, which knows every case. Both have the same outcome, to the key.
 --
--- Odd are: results but the plain ends, jobs that are cancelled, waited for, followed or members of
--- a batch, unique keys with a successor or with unique_for, rates that are shut or no token
--- buckets, leases, programs and callers among the waiters, two waiters of one gate, spots with
--- several gates, queues that are paused, marked (suspects, pinned and granted jobs, those aside) or
--- have raw members, timers that are due, large payloads, whatever is corrupt or of a foreign type,
--- and a root whose events are followed.
+-- Odd are: results but plain ends, progress, retries and jobs that are kept; jobs that are
+-- cancelled, waited for, followed or members of a batch, unique keys with a successor or with
+-- unique_for, rates that are shut or no token buckets, leases, programs and callers among the
+-- waiters, two waiters of one gate, spots with several gates, pauses that end, queues that are
+-- marked (suspects, pinned and granted jobs, those aside) or have raw members, timers that are due,
+-- large payloads, whatever is corrupt or of a foreign type, and a root whose events are followed.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
 --   clock (the text that is there)
 --   is_calm: see need_common
 --   gates: id -> gate (gates.lua), order: the same as a list
---   names, of_queue, marks, taken, keys, heads (queue.lua), room: queue -> how many jobs it may
---   still claim; claimed, bytes, parked, max: as in claim.lua
+--   names, of_queue, marks, paused, taken, keys, heads (queue.lua), room: queue -> how many jobs it
+--   may still claim; claimed, bytes, parked, max: as in claim.lua
 --   let_in: queue -> rows (waiters.lua), offers
+--   retried, progress, had, gone, waiting, late, counts, host, answers: results.lua; kept:
+--   kept.lua; woken: queues whose workers are woken
 --   starts: {n, running, tries, n_held, holds, old_ids, old_tries}, groups: as in start.lua
 --   adds, removals, last: the writes (writes.lua)
 
@@ -68,14 +70,14 @@ local function run(R, q)
   local heads = L.claim_rows(s)
   L.plan_writes(s)
   L.write_all(s)
-  return {now_us = s.now_us, status = 'ok', answers = {}, refused = {}, groups = s.groups,
-          heads = heads, errors = {}, cancels = {}, solo_due = 0,
+  return {now_us = s.now_us, status = 'ok', answers = s.answers or {}, refused = {},
+          groups = s.groups, heads = heads, errors = {}, cancels = {}, solo_due = 0,
           timer_ms = s.is_more and s.now_ms or s.timer_ms < NEVER and s.timer_ms or -1}
 end
 
 -- -> the reply of a step; nil: it is odd, and nothing was changed
 function L.step_over_rows(R, q)
-  if q.results[1] or L.events then
+  if L.events then
     return nil
   end
   local ok, reply = pcall(run, R, q)

@@ -1,0 +1,79 @@
+-- The jobs of a step over rows that ended well and are kept with their outcome (L.finish,
+-- core/record.lua). One that is followed, a member of a batch, or has unique_for is odd; so are
+-- kept jobs with large payloads whose time is over.
+--
+-- What the step knows: kept: {ids and outcomes (columns), of_queue: queue -> {ids, scores (until
+-- when each is kept), over: {ids, scores} of those whose time is over, nil for none}, over: {ids
+-- (all of these), had: {key, ids, values}* (what is there of them)}, nil for none}.
+
+local OVER_EACH = 2         -- as in L.finish
+local OVER_MAX = 256        -- each has an outcome, which may be large
+local OF_JOB = {'tries', 'progress', 'errors', 'failures', 'results'}
+
+-- Result r of a job with these rows, which is kept. -> how many bytes it moves, its queue
+function L.keep_row(s, r, text, record)
+  local job = L.parse(record)
+  if not job or r.children or r.result or job.n or job.S or job.b or job.f then
+    return L.odd()
+  end
+  local kept = s.kept or {ids = {}, outcomes = {}, of_queue = {}}
+  local its = kept.of_queue[job.queue] or {ids = {}, scores = {}}
+  local n, k = #kept.ids + 1, #its.ids + 1
+  s.kept, kept.of_queue[job.queue] = kept, its
+  kept.ids[n] = r.id
+  kept.outcomes[n] = L.outcome('done', r.code, s.now_ms, L.tries(text).starts, r.text, r.output)
+  its.ids[k], its.scores[k] = r.id, L.int(s.now_ms + r.a)
+  return #record + #r.output, job.queue
+end
+
+-- The fields of these jobs in a hash of the jobs.
+local function read_fields(key, ids)
+  local had = {key = key, ids = {}, values = {}}
+  for i, value in ipairs(redis.call('HMGET', key, unpack(ids))) do
+    if value then
+      local n = #had.ids + 1
+      had.ids[n], had.values[n] = ids[i], value
+    end
+  end
+  return had
+end
+
+-- Each job that is kept removes up to OVER_EACH of its queue whose time is over.
+local function load_over(s, queue, its, all)
+  local rows = redis.call('ZRANGEBYSCORE', s.R .. ':done:' .. queue, '-inf', s.now_text,
+                          'WITHSCORES', 'LIMIT', 0, OVER_EACH * #its.ids)
+  if not rows[1] then
+    return
+  end
+  its.over = {ids = {}, scores = {}}
+  for i = 1, #rows, 2 do
+    local n = #its.over.ids + 1
+    its.over.ids[n], its.over.scores[n], all[#all + 1] = rows[i], rows[i + 1], rows[i]
+  end
+end
+
+-- Read what the jobs that are kept replace.
+function L.load_over(s)
+  local R, all, large = s.R, {}, {}
+  for queue, its in pairs(s.kept.of_queue) do
+    if redis.call('SISMEMBER', R .. ':names', queue) == 0 then
+      L.odd()
+    end
+    load_over(s, queue, its, all)
+  end
+  if not all[1] then
+    return
+  elseif #all > OVER_MAX then
+    L.odd()
+  end
+  for i = 1, #all do
+    large[i] = R .. ':big:' .. all[i]
+  end
+  if redis.call('EXISTS', unpack(large)) > 0 then
+    L.odd()
+  end
+  s.kept.over = {ids = all, had = {}}
+  for i, name in ipairs(OF_JOB) do
+    s.kept.over.had[i] = read_fields(R .. ':' .. name, all)
+  end
+end

@@ -1,0 +1,85 @@
+-- What the results of a step over rows write (results.lua, kept.lua).
+
+-- Retried jobs may be the first of their queues: their workers are woken.
+local function plan_late(s)
+  local claimed = s.heads or {}
+  for i = 1, #s.late do
+    local queue = s.late[i]
+    local row = claimed[queue]
+    local was = row and row.was or not row and redis.call('ZSCORE', s.R .. ':heads', queue)
+    local head, is_lowered = L.head_with(s.late[queue], was)
+    if is_lowered then
+      if redis.call('SISMEMBER', s.R .. ':names', queue) == 0 then
+        L.odd()
+      elseif not row then
+        L.set_head(s, queue, was, head)
+      end
+      s.woken[#s.woken + 1] = queue
+    end
+  end
+end
+
+local function pairs_of(names, values)
+  local out = {}
+  for i = 1, #names do
+    out[2 * i - 1], out[2 * i] = names[i], values[i]
+  end
+  return out
+end
+
+local function set_fields(s, name, had, words)
+  if words[1] then
+    L.add_write(s, {names = had.ids, values = had.values, 'HSET', s.R .. ':' .. name,
+                    unpack(words)})
+  end
+end
+
+local function drop_fields(s, key, had)
+  if had.ids[1] then
+    L.remove_fields(s, key, had.ids, had.values)
+  end
+end
+
+local function plan_retried(s)
+  local t, ids = s.retried, s.retried.ids
+  set_fields(s, 'tries', {ids = ids, values = t.texts}, pairs_of(ids, t.tries))
+  set_fields(s, 'errors', s.had.errors, pairs_of(ids, t.outcomes))
+  set_fields(s, 'failures', s.had.failures, pairs_of(ids, t.lines))
+  for key, set in pairs(s.waiting) do
+    L.add_members(s, key, set.ids, set.scores)
+  end
+  L.remove_members(s, s.R .. ':running', ids, s.epoch_text)
+  plan_late(s)
+end
+
+local function plan_kept(s)
+  local R, kept = s.R, s.kept
+  set_fields(s, 'results', s.had.results, pairs_of(kept.ids, kept.outcomes))
+  for queue, its in pairs(kept.of_queue) do
+    L.add_members(s, R .. ':done:' .. queue, its.ids, its.scores)
+    if its.over then
+      L.remove_members(s, R .. ':done:' .. queue, its.over.ids, its.over.scores)
+    end
+  end
+  L.remove_members(s, R .. ':running', kept.ids, s.epoch_text)
+  for _, had in ipairs(kept.over and kept.over.had or {}) do
+    drop_fields(s, had.key, had)
+  end
+  for _, id in ipairs(kept.over and kept.over.ids or {}) do
+    s.last = s.last or {'HDEL', R .. ':jobs'}
+    s.last[#s.last + 1] = id
+  end
+end
+
+function L.plan_results(s)
+  set_fields(s, 'progress', s.had.progress, s.progress)
+  if s.retried.ids[1] then
+    plan_retried(s)
+  end
+  if s.kept then
+    plan_kept(s)
+  end
+  for name, had in pairs(s.gone) do
+    drop_fields(s, s.R .. ':' .. name, had)
+  end
+end
