@@ -374,15 +374,25 @@ static void test_import_of_the_other_kind(void **state)
     assert_int_equal(run("schedule", "import", "/etc/crontab", "--queue", "q"), 64);
     assert_says(&err, "/etc/crontab is a system's crontab, whose entries name a user: write "
                       "--system");
-    assert_int_equal(feed("@daily www-data a\n17 * * * * root\tcd / && run\n", "schedule", "import",
-                          "-", "--queue", "q"),
+    assert_int_equal(feed("@daily elsewhere a\n17 * * * * www-data\tcd / && run\n", "schedule",
+                          "import", "-", "--queue", "q"),
                      64);
-    assert_says(&err, "line 2 would run 'root'");
+    assert_says(&err, "line 2 would run 'www-data'");
     assert_says(&err, "write --system");
     assert_int_equal(
         feed("@daily /usr/bin/backup all\n", "schedule", "import", "-", "--queue", "q", "--system"),
         64);
     assert_says(&err, "line 1 has no user before its command");
+    assert_int_equal(
+        feed("@daily sleep 5\n", "schedule", "import", "-", "--queue", "q", "--system"), 64);
+    assert_says(&err, "line 1 has no user before its command, but 'sleep'");
+    assert_int_equal(feed("@daily nobody sleep 5\n@daily elsewhere sleep 5\n", "schedule", "import",
+                          "-", "--queue", "q", "--system", "--dry-run"),
+                     0);
+    assert_out(
+        "line 1: stdin-1 checked (UTC): sleep 5 (it ran as nobody: that is user of the queue)\n"
+        "line 2: stdin-2 checked (UTC): sleep 5 (it ran as elsewhere: that is user of the "
+        "queue)\n");
     assert_int_equal(count("HLEN", ROOT ":schedules"), 0);
 }
 

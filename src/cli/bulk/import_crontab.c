@@ -2,10 +2,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
@@ -163,8 +166,13 @@ static int set(struct import *im, const char *name, const struct crontab_line *l
     struct reply *r;
     char advice[160];
 
+    (void)user_advice(l, advice);
     if (cli_value(im->cli, "dry-run") != NULL) {
-        tell(im, name, "checked", l->command);
+        bool has_user = advice[0] != '\0';
+        CLEANUP_FREE char *what =
+            mem_printf("%s%s%s%s", l->command, has_user ? " (" : "", advice, has_user ? ")" : "");
+
+        tell(im, name, "checked", what);
         return 0;
     }
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -175,7 +183,7 @@ static int set(struct import *im, const char *name, const struct crontab_line *l
     if (r == NULL)
         leave_out(im, "", err->text);
     else
-        tell(im, name, reply_str(reply_at(r, 1)), user_advice(l, advice));
+        tell(im, name, reply_str(reply_at(r, 1)), advice);
     reply_free(r);
     return 0;
 }
@@ -278,23 +286,50 @@ static int check_place(const char *path, bool is_system, struct err *err)
                    "%.200s is a system's crontab, whose entries name a user: write --system", path);
 }
 
+static bool is_program(const char *name)
+{
+    const char *path = getenv("PATH");
+
+    for (size_t n; path != NULL && *path != '\0'; path += n + (path[n] == ':')) {
+        CLEANUP_FREE char *file = NULL;
+
+        n = strcspn(path, ":");
+        file = mem_printf("%.*s/%s", (int)n, path, name);
+        if (access(file, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Does the word stand for a user (or else for a program), as far as this host knows? Neither where
+ * it is both, or none: the file may be of another host. */
+static bool means(const char *word, bool user)
+{
+    bool is_user = getpwnam(word) != NULL, runs = is_program(word);
+
+    return strchr(word, '/') != NULL ? !user : is_user != runs && is_user == user;
+}
+
 static int check_kind(char *const *lines, bool is_system, struct err *err)
 {
     for (size_t i = 0; lines[i] != NULL; i++) {
         struct crontab_line l;
+        char word[64];
 
         if (crontab_parse(lines[i], is_system, &l, NULL) < 0 || l.kind != CRONTAB_ENTRY)
             continue;
-        if (!is_system && strcspn(l.command, " \t") == 4 && strncmp(l.command, "root", 4) == 0)
+        text_copy(word, sizeof(word), is_system ? l.user : l.command);
+        word[strcspn(word, " \t")] = '\0';
+        if (!is_system && means(word, true))
             return err_set(err, ERR_USAGE,
-                           "line %zu would run 'root': if that is its user, this is a system's "
+                           "line %zu would run '%s': if that is its user, this is a system's "
                            "crontab: write --system",
-                           i + 1);
-        if (is_system && strchr(l.user, '/') != NULL)
+                           i + 1, word);
+        if (is_system && means(word, false))
             return err_set(err, ERR_USAGE,
-                           "line %zu has no user before its command: if this is a user's crontab, "
-                           "leave --system out",
-                           i + 1);
+                           "line %zu has no user before its command, but '%s': if this is a user's "
+                           "crontab, leave --system out",
+                           i + 1, word);
     }
     return 0;
 }
