@@ -68,8 +68,8 @@ return function(call)
     return taken
   end
 
-  -- A step; ends and the told run no longer. verb, amount: the result of the told; room: how many jobs may start. -> how many
-  -- started
+  -- A step; ends and the told run no longer. verb, amount: the result of the told; room: how many jobs may start. -> how
+  -- many started
   local function step(ends, told, verb, amount, room)
     local args = {epoch, '1', #held, MAX_CLAIMS, #told}
     for _, job in ipairs(told) do
