@@ -1115,9 +1115,30 @@ static void test_pause_and_quiet(void **state)
     assert_says(&err, "has been silent for 25 s");
 }
 
+/* The library as an older program with the hash `x` pins it. */
+static void pin_an_older_one(void)
+{
+    static const char end[] = "local pinned = 1\nL.library = 0\n"
+                              "L.register('later_version', {'no-writes'}, function()\n"
+                              "  return {1, 'x', L.PROTOCOL, pinned}\nend)\n";
+    char *at;
+
+    assert_int_equal(run("setup", "--print", NULL), 0);
+    at = strstr(out.data, "local pinned = 0\n");
+    assert_non_null(at);
+    assert_true(strlen(at) > strlen(end));
+    (void)strcpy(at, end);
+    reply_free(test_redis_call(&redis, "FUNCTION", "LOAD", "REPLACE", out.data, NULL));
+}
+
 static void test_setup(void **state)
 {
     (void)state;
+    pin_an_older_one();
+    assert_int_equal(run("setup", NULL), 0);
+    assert_says(&out, "was there already, pinned\nthis program has library ");
+    assert_says(&out, "): --force loads it and ends the pin\n");
+    assert_int_equal(run("setup", "--force", NULL), 0);
     assert_int_equal(run("setup", "--print", NULL), 0);
     assert_memory_equal(out.data, "#!lua name=laterd\n", 18);
     assert_int_equal(run("setup", NULL), 0);

@@ -59,7 +59,7 @@ static void test_one_that_says_something_else(void **state)
 {
     (void)state;
     check_refused("", ", \"greet=hello, world\"",
-                  "reason=\"its first line is no greeting: later-stream 1");
+                  "reason=\"its first line is not the greeting, later-stream 1");
 }
 
 static void test_one_of_another_version(void **state)

@@ -32,9 +32,9 @@ static void show(const struct lib_state *state)
     if (is_ours)
         return;
     out_printf("this program has library %ld (%s)%s\n", lua_lib_number, lua_lib_hash,
-               state->number > lua_lib_number || state->pinned
-                   ? ": --downgrade loads it and pins it"
-                   : ": --force loads it");
+               state->number > lua_lib_number ? ": --downgrade loads it and pins it"
+               : state->pinned                ? ": --force loads it and ends the pin"
+                                              : ": --force loads it");
 }
 
 /* An error of the library cannot say which command the server does not know. */

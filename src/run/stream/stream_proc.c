@@ -54,7 +54,7 @@ static void greet(struct stream_proc *p, const char *line, size_t n)
 {
     if (!stream_greeting_parse(line, n, &p->greeting)) {
         stream_log_line(&p->log, LOG_LEVEL_WARN, "stdout", line, n, false);
-        stream_core_breach(p, "its first line is no greeting: later-stream 1");
+        stream_core_breach(p, "its first line is not the greeting, later-stream 1");
         return;
     }
     if (p->greeting.version != STREAM_VERSION) {
