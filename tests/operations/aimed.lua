@@ -323,6 +323,42 @@ function scenarios.kept_too_long()
   step({{'a', 9}, {'b', 9}}, {}, nil, {{h[10], 'done', 9000}})
 end
 
+-- Members of batches: one that is open, one that ends, one of which a member died, one that is not there any more.
+function scenarios.members()
+  call('later_batch', 'open', 'finally', 'c', 'x')
+  call('later_batch', 'all', 'finally', 'c', 'then', 'c', 'x')
+  call('later_batch', 'bad', 'on_dead', 'c', 'finally', 'c', 'x')
+  call('later_batch', 'gone', 'finally', 'c', 'x')
+  for _, name in ipairs({'open', 'all', 'bad', 'gone'}) do
+    add_many(4, 'a', 'batch', name, 'lock', 'l' .. name, 'x')
+    add_many(3, 'b', 'batch', name, 'x')
+  end
+  for _, name in ipairs({'all', 'bad'}) do
+    call('later_batch_seal', name)
+  end
+  redis('HDEL', key('batches'), 'gone')
+  local h = step({{'a', 9}, {'b', 20}})
+  local b = {}
+  for _, job in ipairs(h) do
+    b[#b + 1] = job.queue == 'b' and job or nil
+  end
+  step({{'a', 9}}, {ends(b, 1, 2), ends(b, 10, 10)}, nil, {{b[3], 'done', 60000}, {b[4], 'retry', 4000}})
+  step({{'a', 9}}, {ends(b, 5, 6), ends(b, 11, 11)}, nil, {{b[12], 'done', 60000}})
+  step({{'a', 9}}, {}, nil, {{b[7], 'dead', 100}})
+  step({{'a', 9}}, {ends(b, 8, 9)})
+  local a = {}
+  for i = 1, #h do
+    a[#a + 1] = h[i].queue == 'a' and h[i] or nil
+  end
+  for _ = 1, 20 do
+    local first = table.remove(a, 1)
+    for _, job in ipairs(first and step({{'a', 9}, {'b', 9}}, {ends({first}, 1, 1)}) or {}) do
+      a[#a + 1] = job
+    end
+    server.now_us = server.now_us + 500000
+  end
+end
+
 -- A queue beside the others is paused, and a gate lets one of its jobs in.
 function scenarios.paused()
   add_many(3, 'a', 'x')

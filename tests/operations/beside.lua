@@ -87,6 +87,9 @@ function moves.add()
     if chance(world.rare) then
       put_rare(args)
     end
+    if chance(world.batched) then
+      add(args, 'batch', one_of({'m', 'n'}))
+    end
     if chance(25) then
       add(args, 'in', random(0, 3000) .. 'ms')
     end
@@ -208,6 +211,17 @@ function moves.gates()
              one_of({'', 'lock=q', 'sem=s', 'sem=u{key}', 'lock=l{key} sem=t', 'rate=r'}))
 end
 
+function moves.batch()
+  local name = one_of({'m', 'n'})
+  if chance(50) then
+    world.call('later_batch', name, 'finally', one_of(QUEUES), 'on_dead', one_of(QUEUES), 'x')
+  elseif chance(80) then
+    world.call('later_batch_seal', name)
+  else
+    world.call('later_batch_cancel', name)
+  end
+end
+
 function moves.pause()
   if chance(50) then
     world.call('later_pause', one_of(QUEUES), 'for', random(3) .. 's')
@@ -252,7 +266,7 @@ end
 
 -- Each move with its weight; those behind the first four only where the seed has them.
 local WEIGHTS = {{'step', 50}, {'add', 25}, {'wait', 15}, {'beat', 2}, {'cancel', 4}, {'move', 4}, {'lock', 6}, {'limit', 4},
-                 {'gates', 4}, {'pause', 2}, {'damage', 3}, {'foreign', 3}}
+                 {'gates', 4}, {'pause', 2}, {'batch', 3}, {'damage', 3}, {'foreign', 3}}
 
 local function choose(weights)
   local total = 0
@@ -321,7 +335,8 @@ local function play(seed, text, see, is_torn)
   math.randomseed(seed)
   server.now_us = ways.START_US
   world = {ids = {'j00000000000'}, workers = {}, lost = {}, gated = one_of({0, 30, 100}), rare = one_of({0, 0, 10, 60}),
-           ranked = one_of({0, 0, 5, 60}), unique = one_of({0, 0, 5, 60}), size = chance(5) and 16000 or 1, tried = 0,
+           ranked = one_of({0, 0, 5, 60}), unique = one_of({0, 0, 5, 60}),
+           batched = one_of({0, 0, 20, 90}), size = chance(5) and 16000 or 1, tried = 0,
            kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40}), verbs = one_of(VERBS)}
   function world.call(name, ...)
     server.now_us = server.now_us + 7
@@ -342,6 +357,7 @@ local function play(seed, text, see, is_torn)
   world.call('later_limit_set', 's', 'semaphore', '2')
   world.call('later_limit_set', 't', 'semaphore', '3', 'on_lost', 'kill')
   world.call('later_limit_set', 'u{key}', 'semaphore', '2')
+  world.call('later_batch', 'm', 'finally', 'a', 'x')
   for _ = 1, CALLS do
     local move = choose(weights)
     moves[move]()

@@ -73,6 +73,7 @@ return {
   {name = 'tried before', ends = SOME, starts = SOME, room = SOME, set_up = try_all},
   stream_of('one in eight fails', FAILED),
   stream_of('kept for an hour', KEPT),
+  stream('member of a batch', {'batch', 'all'}, function(worker) worker.open_batch('all') end),
   stream('unique key', function(i) return {'unique', 'u' .. i} end),
   stream('open rate', nil, function(worker)
     worker.set_limit('r', 'rate', '1000000/1s', 'burst', '1000000')

@@ -31,6 +31,10 @@ return function(call)
     call('later_limit_set', {...})
   end
 
+  function worker.open_batch(name)
+    call('later_batch', {name, 'finally', QUEUE, 'x'})
+  end
+
   -- gates: as in later_v1_declare
   function worker.set_gates(gates)
     call('later_v1_declare', {epoch, '0', '1', QUEUE, gates})

@@ -1,6 +1,9 @@
 -- The jobs that end in a step over rows, or leave their worker (results.lua), and what they hold.
 -- Those that end have ended well, and nothing is kept of them.
 
+local OF_UNIQUE, OF_BATCH = 117, 98 -- `u` and `b`, with which such lines of R:holds begin
+
+
 -- Are they all held by the worker of the step, each once?
 local function need_held(s, ids)
   if not ids[2] then
@@ -40,18 +43,21 @@ local function load_beside(s, ids)
   end
 end
 
--- Job `id` holds this gate, or this unique key, which is free when it ends. Another line is odd.
+-- Job `id` ends. It holds this gate, or this unique key, which is free then, or is a member of this
+-- batch. Another line is odd.
 local function note_hold(s, drops, order, id, line)
-  local ids = drops[line]
+  local ids, begin = drops[line], string.byte(line)
   if ids then
     if ids[#ids] == id then
       L.odd() -- once is enough
     end
     ids[#ids + 1] = id
-  elseif string.sub(line, 1, 7) == 'uniq:0:' then
+  elseif begin == OF_UNIQUE and string.sub(line, 1, 7) == 'uniq:0:' then
     s.uniques = s.uniques or {names = {}, ids = {}}
     local n = #s.uniques.names + 1
     s.uniques.names[n], s.uniques.ids[n] = string.sub(line, 8), id
+  elseif begin == OF_BATCH and string.sub(line, 1, 6) == 'batch ' then
+    L.note_member(s, string.sub(line, 7), id)
   else
     order[#order + 1] = L.row_gate(s, line)
     drops[line] = {id}

@@ -11,10 +11,10 @@ local NO_OPTIONS = {}
 -- The options that a record may have here: those that a start reads, and those that its worker
 -- reads, or an end which is odd. The rest is odd, and so is a number that is none.
 local OPTIONS = {l = 'text', s = 'text', r = 'text', u = 'text', K = 'text', T = 'text', d = 'text',
-                 p = 'text', m = 'text', c = 'text', B = 'text', Y = 'text', P = 'text',
+                 b = 'text', p = 'text', m = 'text', c = 'text', B = 'text', Y = 'text', P = 'text',
                  a = 'number', t = 'number', k = 'number', x = 'number', f = 'number',
                  O = 'number'}
-local OF_START = {l = true, s = true, r = true, u = true, f = true, x = true, K = 'key'}
+local OF_START = {l = true, s = true, r = true, u = true, f = true, x = true, b = true, K = 'key'}
 
 -- This one is no text: it has to be a number.
 local function need_number(name, value)
@@ -156,9 +156,11 @@ local function judge_gates(s, b, i, job)
     return false
   end
   b.gates[i] = gates
+  local new = b.new
   for k = 1, #gates do
-    if gates[k].is_awaited == nil then
-      b.new[#b.new + 1] = gates[k]
+    local g = gates[k]
+    if g.is_awaited == nil then
+      new[#new + 1] = g
     end
   end
   return true

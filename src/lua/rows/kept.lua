@@ -1,6 +1,6 @@
 -- The jobs of a step over rows that ended well and are kept with their outcome (L.finish,
--- core/record.lua). One that is followed, a member of a batch, or has unique_for is odd; so are
--- kept jobs with large payloads whose time is over.
+-- core/record.lua). One that is followed or has unique_for is odd; so are kept jobs with large
+-- payloads whose time is over.
 --
 -- What the step knows: kept: {ids and outcomes (columns), of_queue: queue -> {ids, scores (until
 -- when each is kept), over: {ids, scores} of those whose time is over, nil for none}, over: {ids
@@ -13,7 +13,7 @@ local OF_JOB = {'tries', 'progress', 'errors', 'failures', 'results'}
 -- Result r of a job with these rows, which is kept. -> how many bytes it moves, its queue
 function L.keep_row(s, r, text, record)
   local job = L.parse(record)
-  if not job or r.children or r.result or job.n or job.S or job.b or job.f then
+  if not job or r.children or r.result or job.n or job.S or job.f then
     return L.odd()
   end
   local kept = s.kept or {ids = {}, outcomes = {}, of_queue = {}}
@@ -22,6 +22,9 @@ function L.keep_row(s, r, text, record)
   s.kept, kept.of_queue[job.queue] = kept, its
   kept.ids[n] = r.id
   kept.outcomes[n] = L.outcome('done', r.code, s.now_ms, L.tries(text).starts, r.text, r.output)
+  if job.b then
+    L.note_member(s, job.b, r.id)
+  end
   its.ids[k], its.scores[k] = r.id, L.int(s.now_ms + r.a)
   return #record + #r.output, job.queue
 end

@@ -9,9 +9,9 @@ local remove_members, remove_fields = L.remove_members, L.remove_fields
 -- ---- what ends
 
 local function plan_ends(s)
-  local ids, R = s.q.end_ids, s.R
-  if s.freed and s.freed.ids[1] then
-    remove_fields(s, R .. ':holds', s.freed.ids, s.freed.texts)
+  local ids, R, freed = s.q.end_ids, s.R, s.freed
+  if freed and freed.ids[1] then
+    remove_fields(s, R .. ':holds', freed.ids, freed.texts)
   end
   if not ids[1] then
     return
@@ -233,6 +233,15 @@ function L.read_clock(s)
   s.first_number = s.number
 end
 
+local function plan_rare(s)
+  if s.retried then
+    L.plan_results(s)
+  end
+  if s.members then
+    L.plan_members(s)
+  end
+end
+
 function L.plan_writes(s)
   plan_clock(s)
   plan_ends(s)
@@ -240,7 +249,7 @@ function L.plan_writes(s)
   plan_parked(s)
   plan_starts(s)
   plan_queues(s)
-  if s.retried then
-    L.plan_results(s)
+  if s.is_rare then
+    plan_rare(s)
   end
 end

@@ -151,6 +151,7 @@ local RECORDS = 16
 -- of them wait again
 function L.load_results(s)
   local results, bytes, left, waits = s.q.results, 0, {}, {}
+  s.is_rare = true
   s.retried = {ids = {}, texts = {}, tries = {}, outcomes = {}, lines = {}}
   s.progress, s.waiting, s.counts, s.late, s.woken, s.answers = {}, {}, {}, {}, {}, {}
   local ids = ids_of(s, results)

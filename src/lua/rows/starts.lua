@@ -1,6 +1,7 @@
 -- The rows that start or are parked, in a step over rows.
 
 local NEVER_TRIED = L.NEVER_TRIED
+local NONE = {}
 
 -- The rows from..to start: those that do for the first time are counted by their keys.
 local function count_keys(s, b, from, to)
@@ -25,18 +26,19 @@ local function unique_line(queue, job)
   return 'uniq:' .. (job.f or '0') .. ':' .. queue .. ':' .. job.u
 end
 
--- The job of row i holds its gates, all of which are free for it, and its unique key. gates: nil
--- for none. -> gated, as a group has it
+-- The job of row i holds its gates, all of which are free for it, and its unique key; its batch is
+-- told there (gates/hold.lua). gates: nil for none. -> gated, as a group has it
 local function take_all(s, b, i, gates, fence)
-  local id, held, gated = b.ids[i], {}, 0
+  local id, job, gated = b.ids[i], b.jobs[i] or NONE, 0
+  local held = {job.b and 'batch ' .. job.b}
   for k = 1, gates and #gates or 0 do
     local g = gates[k]
     gated = math.max(gated, g.gated)
     held[#held + 1] = g.kind ~= 'rate' and g.id or nil
     L.take_from(s, g, id, fence)
   end
-  if b.jobs[i] and b.jobs[i].u then
-    held[#held + 1] = unique_line(b.queue, b.jobs[i])
+  if job.u then
+    held[#held + 1] = unique_line(b.queue, job)
   end
   if held[1] then
     L.hold_text(s.starts, id, table.concat(held, '\n'))
@@ -57,24 +59,24 @@ end
 
 -- Row i, which is special, takes its gates or is parked. -> gated, as a group has it; nil: parked
 local function pass(s, b, i, fence)
-  local gates, job = b.gates[i], b.jobs[i]
+  local gates, job, id = b.gates[i], b.jobs[i], b.ids[i]
   local shut = gates and not b.is_in and shut_gate(gates)
   if shut then
-    L.park(s, b.queue, b.ids[i], gates, shut, b.dues[i], fence)
+    L.park(s, b.queue, id, gates, shut, b.dues[i], fence)
     return nil
   end
   if b.texts[i] then
     local st = s.starts
     local n = #st.old_ids + 1
-    st.old_ids[n], st.old_tries[n] = b.ids[i], b.texts[i]
+    st.old_ids[n], st.old_tries[n] = id, b.texts[i]
   end
-  if job and job.u or gates and gates[2] then
+  if job and (job.u or job.b) or gates and gates[2] then
     return take_all(s, b, i, gates, fence)
   elseif gates then
     local g = gates[1]
-    L.take_from(s, g, b.ids[i], fence)
+    L.take_from(s, g, id, fence)
     if g.kind ~= 'rate' then
-      L.hold_text(s.starts, b.ids[i], g.id)
+      L.hold_text(s.starts, id, g.id)
     end
     return g.gated
   end

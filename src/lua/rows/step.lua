@@ -6,11 +6,12 @@
 -- the step anew over the draft, which knows every case. Both have the same outcome, to the key.
 --
 -- Odd are: results but plain ends, progress, retries and jobs that are kept; jobs that are
--- cancelled, waited for, followed or members of a batch, unique keys with a successor or with
--- unique_for, rates that are shut or no token buckets, leases, programs and callers among the
--- waiters, two waiters of one gate, spots with several gates, pauses that end, queues that are
--- marked (suspects, pinned and granted jobs, those aside) or have raw members, timers that are due,
--- large payloads, whatever is corrupt or of a foreign type, and a root whose events are followed.
+-- cancelled, waited for or followed; batches that end or lost a member; unique keys with a
+-- successor or with unique_for; rates that are shut or no token buckets; leases; programs and
+-- callers among the waiters, two waiters of one gate, spots with several gates; pauses that end;
+-- queues that are marked (suspects, pinned and granted jobs, those aside) or have raw members;
+-- timers that are due; large payloads; whatever is corrupt or of a foreign type; and a root whose
+-- events are followed.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
@@ -21,7 +22,7 @@
 --   may still claim; claimed, bytes, parked, max: as in claim.lua
 --   let_in: queue -> rows (waiters.lua), offers
 --   retried, progress, had, gone, waiting, late, counts, host, answers: results.lua; kept:
---   kept.lua; woken: queues whose workers are woken
+--   kept.lua; members: members.lua, is_rare: one of these; woken: queues whose workers are woken
 --   starts: {n, running, tries, n_held, holds, old_ids, old_tries}, groups: as in start.lua
 --   adds, removals, last: the writes (writes.lua)
 

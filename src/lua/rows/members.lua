@@ -1,0 +1,60 @@
+-- Members of batches that end well in a step over rows (batch/members.lua). Odd is what ends a
+-- batch, one of which a member has died, a corrupt definition, and an end of members of more
+-- batches than one call may end.
+--
+-- What the step knows: members: a list of {name, ids, is_told (id -> true), ended: ids of those
+-- that were live}, and name -> the same.
+
+local BATCHES_MAX = 16
+local LIVE, DONE = '0', '1' -- as Redis tells them
+
+-- Job `id`, which is a member of batch `name`, ends well.
+function L.note_member(s, name, id)
+  s.members, s.is_rare = s.members or {}, true
+  local of = s.members[name]
+  if not of then
+    of = {name = name, ids = {}, is_told = {}, ended = {}}
+    s.members[name], s.members[#s.members + 1] = of, of
+    if s.members[BATCHES_MAX + 1] then
+      L.odd()
+    end
+  end
+  if not of.is_told[id] then
+    of.is_told[id], of.ids[#of.ids + 1] = true, id
+  end
+end
+
+local function load_batch(s, of)
+  local key = s.R .. ':members:' .. of.name
+  local text = redis.call('HGET', s.R .. ':batches', of.name)
+  local batch = text and L.known_batch(of.name, text)
+  if not text then
+    return -- it is forgotten
+  elseif not batch or batch.dead then
+    L.odd()
+  end
+  for i, score in ipairs(redis.call('ZMSCORE', key, unpack(of.ids))) do
+    if score == LIVE then
+      of.ended[#of.ended + 1] = of.ids[i]
+    elseif score and score ~= DONE then
+      L.odd()
+    end
+  end
+  if batch.sealed_ms and redis.call('ZCOUNT', key, LIVE, LIVE) <= #of.ended then
+    L.odd()
+  end
+end
+
+-- Read these batches, and plan what is written of them.
+function L.plan_members(s)
+  for _, of in ipairs(s.members) do
+    load_batch(s, of)
+    local write = {names = of.ended, values = LIVE, 'ZADD', s.R .. ':members:' .. of.name}
+    for i, id in ipairs(of.ended) do
+      write[2 * i + 1], write[2 * i + 2] = DONE, id
+    end
+    if of.ended[1] then
+      L.add_write(s, write)
+    end
+  end
+end
