@@ -234,6 +234,9 @@ static void test_wrong_command_lines(void **state)
     assert_int_equal(run("retry", "j00000000000", "work", NULL), 66);
     assert_int_equal(run("schedule", NULL), 64);
     assert_says(&err, "something is missing (later schedule --help tells what it takes)\n");
+    assert_int_equal(run("stats", "mail", "cron", NULL), 64);
+    assert_says(&err, "there is no place for 'cron'; a value with spaces needs quotes: write later "
+                      "stats ");
     assert_int_equal(run("workers", "x", NULL), 64);
     assert_says(&err, "write later workers (later workers --help tells more)\n");
     assert_int_equal(run("quiet", NULL), 64);

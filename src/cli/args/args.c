@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/args/arg_words.h"
@@ -280,11 +281,15 @@ static int find_verb(struct cli *cli, const char *word, struct err *err)
 static int count_operands(const struct cli *cli, struct err *err)
 {
     const struct cli_verb *verb = cli->verb;
-    const char *wrong;
+    CLEANUP_BUF struct buf safe = BUF_INIT;
+    CLEANUP_FREE char *wrong = NULL;
 
     if (cli->argc >= verb->min && (verb->max < 0 || cli->argc <= verb->max))
         return 0;
-    wrong = cli->argc < verb->min ? "something is missing" : "that is too much";
+    wrong = cli->argc < verb->min
+                ? mem_strdup("something is missing")
+                : mem_printf("there is no place for '%.40s'; a value with spaces needs quotes",
+                             shown(&safe, cli->argv[verb->max]));
     if (strlen(verb->synopsis) > SYNOPSIS_SHORT)
         return err_set(err, ERR_USAGE, "%s (later %s --help tells what it takes)", wrong,
                        verb->name);
