@@ -261,7 +261,7 @@ end
 function scenarios.retries_of_holders()
   call('later_limit_set', 's', 'semaphore', 2)
   add_many(3, 'a', 'lock', 'x', 'x')
-  add_many(4, 'b', 'sem', 's', 'unique', 'u', 'mode', 'drop', 'x')
+  add_many(4, 'b', 'sem', 's', 'unique', 'u', 'unique_mode', 'drop', 'x')
   add_many(3, 'b', 'sem', 's', 'lock', 'y', 'batch', 'all', 'x')
   local h = step({{'a', 9}, {'b', 9}})
   local results = {}
@@ -296,7 +296,7 @@ end
 -- Jobs are kept, beside others that fail: with a unique key, a lock for which others wait, followed, large.
 function scenarios.kept()
   add_many(9, 'a', 'attempts', 5, 'x')
-  add_many(3, 'b', 'unique', 'u', 'mode', 'drop', 'lock', 'x', 'x')
+  add_many(3, 'b', 'unique', 'u', 'unique_mode', 'drop', 'lock', 'x', 'x')
   add_many(3, 'b', 'lock', 'x', 'x')
   local h = step({{'a', 9}, {'b', 9}})
   local next_of_b = step({{'b', 9}}, {ends(h, 1, 1)}, nil,
@@ -305,6 +305,22 @@ function scenarios.kept()
   server.now_us = server.now_us + 2100000
   step({{'b', 9}}, {}, nil, {{h[5], 'done', 60000}, {h[7], 'retry', 3000}})
   step({{'b', 9}}, {}, nil, {{next_of_b[1], 'done', 60000}, {h[8], 'done', 0}})
+  add('c', 'unique', 'u', 'x')
+  step({{'c', 9}}, {}, nil, {{step({{'c', 9}})[1], 'done', 60000}})
+end
+
+-- A job that is kept is among those whose time is over; a retry that is due after the last time.
+function scenarios.kept_by_hand()
+  add_many(6, 'a', 'x')
+  local h = step({{'a', 9}})
+  for i = 1, 4 do
+    redis('ZADD', key('done:a'), (server.now_us - server.now_us % 1000) / 1000 + i, h[i].id)
+  end
+  server.now_us = server.now_us + 2000000
+  step({}, {}, nil, {{h[1], 'done', 60000}})
+  step({}, {}, nil, {{h[2], 'retry', 5000}, {h[5], 'done', 60000}})
+  step({}, {ends(h, 3, 3)}, nil, {{h[6], 'done', 60000}})
+  step({}, {}, nil, {{h[4], 'retry', 9007199254740991}})
 end
 
 -- Each that is kept removes two whose time is over, and no more.

@@ -79,7 +79,7 @@ function moves.add()
       add(args, 'priority', random(3, 6))
     end
     if chance(world.unique) then
-      add(args, 'unique', 'u' .. random(40), 'mode', one_of({'drop', 'replace', 'move'}))
+      add(args, 'unique', 'u' .. random(40), 'unique_mode', one_of({'drop', 'replace', 'move'}))
       if chance(20) then
         add(args, 'unique_for', '5s')
       end
@@ -120,7 +120,7 @@ local function endings(worker)
       if verb == 'progress' then
         held[#held + 1] = job
       end
-      local amount = verb == 'dead' and 100 or random(0, 3) * 500
+      local amount = verb == 'dead' and 100 or world.delay + random(0, 3) * 500
       results[#results + 1] = {job.id, job.start, verb, job.queue, amount, '1', 'text', 'out'}
     end
   end
@@ -337,7 +337,8 @@ local function play(seed, text, see, is_torn)
   world = {ids = {'j00000000000'}, workers = {}, lost = {}, gated = one_of({0, 30, 100}), rare = one_of({0, 0, 10, 60}),
            ranked = one_of({0, 0, 5, 60}), unique = one_of({0, 0, 5, 60}),
            batched = one_of({0, 0, 20, 90}), size = chance(5) and 16000 or 1, tried = 0,
-           kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40}), verbs = one_of(VERBS)}
+           kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40, 0}), verbs = one_of(VERBS),
+           delay = one_of({0, 1500, 1500})}
   function world.call(name, ...)
     server.now_us = server.now_us + 7
     local reply = server.functions[name]({ROOT}, {...})

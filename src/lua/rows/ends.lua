@@ -21,7 +21,6 @@ local function need_held(s, ids)
   end
 end
 
-local NONE = {}
 local BESIDE = {'progress', 'errors', 'failures', 'results'}
 
 -- Read what earlier attempts of these jobs may have left.
@@ -43,6 +42,13 @@ local function load_beside(s, ids)
   end
 end
 
+-- Job `id` ends, and has this unique key, <queue>:<key>.
+function L.note_unique(s, name, id)
+  local uniques = s.uniques or {names = {}, ids = {}}
+  local n = #uniques.names + 1
+  s.uniques, uniques.names[n], uniques.ids[n] = uniques, name, id
+end
+
 -- Job `id` ends. It holds this gate, or this unique key, which is free then, or is a member of this
 -- batch. Another line is odd.
 local function note_hold(s, drops, order, id, line)
@@ -53,9 +59,7 @@ local function note_hold(s, drops, order, id, line)
     end
     ids[#ids + 1] = id
   elseif begin == OF_UNIQUE and string.sub(line, 1, 7) == 'uniq:0:' then
-    s.uniques = s.uniques or {names = {}, ids = {}}
-    local n = #s.uniques.names + 1
-    s.uniques.names[n], s.uniques.ids[n] = string.sub(line, 8), id
+    L.note_unique(s, string.sub(line, 8), id)
   elseif begin == OF_BATCH and string.sub(line, 1, 6) == 'batch ' then
     L.note_member(s, string.sub(line, 7), id)
   else
@@ -64,8 +68,8 @@ local function note_hold(s, drops, order, id, line)
   end
 end
 
--- Job `id` waits again: it drops its gates, but not its unique key.
-local function note_waiting(s, drops, order, id, text)
+-- A result tells of job `id`, which has a record (results.lua): only its gates are read here.
+local function note_gates(s, drops, order, id, text)
   for line in string.gmatch(text, '[^\n]+') do
     if L.read_gate(line) then
       note_hold(s, drops, order, id, line)
@@ -73,17 +77,16 @@ local function note_waiting(s, drops, order, id, text)
   end
 end
 
--- Drop what these jobs hold; holds: their texts in R:holds; waits: which of the first ones wait
--- again.
-local function drop_all(s, ids, holds, waits)
+-- Drop what these jobs hold; holds: their texts in R:holds. Results tell of the first n_told.
+local function drop_all(s, ids, holds, n_told)
   local drops, order, freed = {}, {}, {ids = {}, texts = {}}
   for i = 1, #ids do
     local text = holds[i]
     if text then
       local n = #freed.ids + 1
       freed.ids[n], freed.texts[n] = ids[i], text
-      if waits[i] then
-        note_waiting(s, drops, order, ids[i], text)
+      if i <= n_told then
+        note_gates(s, drops, order, ids[i], text)
       elseif string.find(text, '\n', 1, true) then
         for line in string.gmatch(text, '[^\n]+') do
           note_hold(s, drops, order, ids[i], line)
@@ -140,20 +143,19 @@ end
 -- Load the jobs that end or wait again, and drop what they hold.
 function L.load_ends(s)
   local q = s.q
-  local ids, waits = q.end_ids, NONE
+  local ids, n_told = q.end_ids, 0
   s.touched = {}
   if ids[1] then
     load_plain(s, ids)
   end
   if q.results[1] then
-    local left
-    left, waits = L.load_results(s)
-    ids = left[1] and join(left, ids) or ids
+    local left = L.load_results(s)
+    ids, n_told = left[1] and join(left, ids) or ids, #left
   end
   if not ids[1] then
     return
   end
-  drop_all(s, ids, redis.call('HMGET', s.R .. ':holds', unpack(ids)), waits)
+  drop_all(s, ids, redis.call('HMGET', s.R .. ':holds', unpack(ids)), n_told)
   if s.uniques then
     free_uniques(s)
   end

@@ -25,6 +25,9 @@ function L.keep_row(s, r, text, record)
   if job.b then
     L.note_member(s, job.b, r.id)
   end
+  if job.u then
+    L.note_unique(s, job.queue .. ':' .. job.u, r.id)
+  end
   its.ids[k], its.scores[k] = r.id, L.int(s.now_ms + r.a)
   return #record + #r.output, job.queue
 end
@@ -43,8 +46,14 @@ end
 
 -- Each job that is kept removes up to OVER_EACH of its queue whose time is over.
 local function load_over(s, queue, its, all)
-  local rows = redis.call('ZRANGEBYSCORE', s.R .. ':done:' .. queue, '-inf', s.now_text,
-                          'WITHSCORES', 'LIMIT', 0, OVER_EACH * #its.ids)
+  local key = s.R .. ':done:' .. queue
+  for _, score in ipairs(redis.call('ZMSCORE', key, unpack(its.ids))) do
+    if score then
+      L.odd() -- it has ended already
+    end
+  end
+  local rows = redis.call('ZRANGEBYSCORE', key, '-inf', s.now_text, 'WITHSCORES', 'LIMIT', 0,
+                          OVER_EACH * #its.ids)
   if not rows[1] then
     return
   end
@@ -53,6 +62,7 @@ local function load_over(s, queue, its, all)
     local n = #its.over.ids + 1
     its.over.ids[n], its.over.scores[n], all[#all + 1] = rows[i], rows[i + 1], rows[i]
   end
+  L.need_untold(s, its.over.ids, 1, #its.over.ids)
 end
 
 -- Read what the jobs that are kept replace.

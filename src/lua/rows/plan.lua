@@ -12,12 +12,12 @@ local function plan_ends(s)
   local ids, R, freed = s.q.end_ids, s.R, s.freed
   if freed and freed.ids[1] then
     remove_fields(s, R .. ':holds', freed.ids, freed.texts)
+    if s.free_uniques then
+      remove(s, s.free_uniques)
+    end
   end
   if not ids[1] then
     return
-  end
-  if s.free_uniques then
-    remove(s, s.free_uniques)
   end
   remove_members(s, R .. ':running', ids, s.epoch_text)
   remove_fields(s, R .. ':tries', ids, s.tries)

@@ -79,6 +79,9 @@ function L.plan_results(s)
   if s.kept then
     plan_kept(s)
   end
+  for _, t in ipairs(s.taken or {}) do
+    L.need_untold(s, t.ids, t.from, t.to)
+  end
   for name, had in pairs(s.gone) do
     drop_fields(s, s.R .. ':' .. name, had)
   end

@@ -8,12 +8,8 @@
 -- there and is replaced: errors, failures, progress, results; gone: the same of what is removed:
 -- errors, progress; waiting: key of a set -> {ids, scores} of those that wait in it now; late:
 -- queue -> {due, digits (of their priorities)}, and a list of these queues; counts: name of a
--- counter -> n; host: of the worker; answers.
-
--- -> the values of these jobs in a hash
-local function read_had(s, name, ids)
-  return s.is_calm and {} or redis.call('HMGET', s.R .. ':' .. name, unpack(ids))
-end
+-- counter -> n; host: of the worker; is_told: id -> true, of plain
+-- ends, too; answers.
 
 local function need_key(s, id, job)
   local owner = job.u and redis.call('GET', s.R .. ':uniq:' .. job.queue .. ':' .. job.u)
@@ -63,74 +59,99 @@ end
 -- The least amount of each result that is known here.
 local LEAST = {retry = 1, done = 1, progress = 0}
 
--- -> ids. Each is told of once, by a verb that is known here, and is no plain end.
-local function ids_of(s, results)
-  local ids, is_told = {}, {}
+-- Each result is of another job, which is no plain end, by a verb that is known here. -> ids, those
+-- of progress, results of jobs that leave the worker
+local function sort_out(s, results)
+  local ids, of_progress, leaving, bytes = {}, {}, {}, 0
+  s.is_told = {}
   for i = 1, #results do
     local r = results[i]
-    local least = LEAST[r.verb]
-    if is_told[r.id] or not r.a or not least or r.a < least or
-       r.verb == 'retry' and r.a <= s.q.ahead then
+    local id, least = r.id, LEAST[r.verb]
+    if s.is_told[id] or not r.a or not least or r.a < least or
+       r.verb == 'retry' and (r.a <= s.q.ahead or s.now_ms + r.a > L.LATEST) then
       L.odd()
     end
-    ids[i], is_told[r.id] = r.id, true
+    ids[i], s.is_told[id], s.answers[i], bytes = id, true, 'ok', bytes + #r.output
+    if r.verb == 'progress' then
+      of_progress[#of_progress + 1] = id
+      s.progress[#s.progress + 1], s.progress[#s.progress + 2] = id, L.one_line(r.text)
+    else
+      leaving[#leaving + 1] = r
+    end
   end
   for _, id in ipairs(s.q.end_ids) do
-    if is_told[id] then
+    if s.is_told[id] then
       L.odd()
     end
+    s.is_told[id] = true
   end
-  return ids
+  if bytes >= L.CALL_BYTES then
+    L.odd() -- some of them come later
+  end
+  return ids, of_progress, leaving
 end
 
+-- -> their texts in R:tries, by id
 local function need_held(s, results, ids)
-  local owners = redis.call('ZMSCORE', s.R .. ':running', unpack(ids))
+  local owners, out = redis.call('ZMSCORE', s.R .. ':running', unpack(ids)), {}
   local tries = redis.call('HMGET', s.R .. ':tries', unpack(ids))
   for i = 1, #ids do
     local start = string.match(tries[i] or '', '^(%d+) %d+ %d+ %d+$')
     if owners[i] ~= s.epoch_text or start ~= results[i].start or not L.tries(tries[i]).due then
       L.odd()
     end
+    out[ids[i]] = tries[i]
   end
-  return tries
+  return out
 end
 
-local RETRY, DONE, PROGRESS, LEFT = {retry = true}, {done = true}, {progress = true},
-                                    {retry = true, done = true}
-
--- -> {ids, values} of what is there of the results with these verbs
-local function had_of(results, values, verbs)
-  local had = {ids = {}, values = {}}
-  for i = 1, #results do
-    if values[i] and verbs[results[i].verb] then
-      local n = #had.ids + 1
-      had.ids[n], had.values[n] = results[i].id, values[i]
-    end
+local function note(had, id, value)
+  if value then
+    had.ids[#had.ids + 1], had.values[#had.values + 1] = id, value
   end
-  return had
 end
 
--- -> a value for each, of R:failures. What else there is goes to had and gone.
-local function load_had(s, results, ids)
-  local errors, failures = read_had(s, 'errors', ids), read_had(s, 'failures', ids)
-  local progress, kept = read_had(s, 'progress', ids), read_had(s, 'results', ids)
-  s.had = {errors = had_of(results, errors, RETRY), failures = had_of(results, failures, RETRY),
-           progress = had_of(results, progress, PROGRESS), results = had_of(results, kept, DONE)}
-  s.gone = {errors = had_of(results, errors, DONE), progress = had_of(results, progress, LEFT)}
-  return failures
-end
-
-local function load_result(s, r, tries, record, failures)
-  if r.verb == 'progress' then
-    local n = #s.progress
-    s.progress[n + 1], s.progress[n + 2] = r.id, L.one_line(r.text)
-    return 0
-  elseif r.verb == 'retry' then
-    return retry(s, r, tries, record, failures)
+-- Result r of a job that leaves, with the columns of its slice, in which it is number i.
+local function leave(s, r, tries, columns, i)
+  local had, gone, id = s.had, s.gone, r.id
+  note(gone.progress, id, columns.progress[i])
+  if r.verb == 'retry' then
+    note(had.errors, id, columns.errors[i])
+    note(had.failures, id, columns.failures[i])
+    return retry(s, r, tries, columns.jobs[i], columns.failures[i])
   end
-  local bytes, queue = L.keep_row(s, r, tries, record)
+  note(gone.errors, id, columns.errors[i])
+  note(had.results, id, columns.results[i])
+  local bytes, queue = L.keep_row(s, r, tries, columns.jobs[i])
   count(s, 'done:' .. queue)
   return bytes
+end
+
+-- Records and outcomes may be large, and the first may be odd: so few are read first.
+local SLICE_FIRST, SLICE_FACTOR = 16, 4
+local COLUMNS = {'errors', 'failures', 'progress', 'results'}
+
+-- Load the jobs of these results, which leave the worker. -> their ids
+local function load_leaving(s, results, tries)
+  local ids, bytes, to, columns, from = {}, 0, 0, {}, 1
+  for i = 1, #results do
+    ids[i] = results[i].id
+  end
+  for i = 1, #results do
+    if i > to then
+      from, to = i, math.min(math.max(SLICE_FACTOR * to, SLICE_FIRST), #ids)
+      columns.jobs = redis.call('HMGET', s.R .. ':jobs', unpack(ids, from, to))
+      for _, name in ipairs(COLUMNS) do
+        columns[name] = s.is_calm and {} or
+                        redis.call('HMGET', s.R .. ':' .. name, unpack(ids, from, to))
+      end
+    end
+    bytes = bytes + leave(s, results[i], tries[ids[i]], columns, i - from + 1)
+    if bytes >= L.CALL_BYTES then
+      L.odd()
+    end
+  end
+  return ids
 end
 
 -- Jobs that run wait nowhere; this read tells of a foreign type, too.
@@ -144,38 +165,39 @@ local function need_absent(s)
   end
 end
 
--- Records may be large, so these are read at a time: the first may be odd.
-local RECORDS = 16
+local function nothing()
+  return {ids = {}, values = {}}
+end
 
--- Load the jobs that results tell of, at least one. -> ids of those that leave the worker, which
--- of them wait again
+-- Load the jobs that results tell of, at least one. -> ids of those that leave the worker
 function L.load_results(s)
-  local results, bytes, left, waits = s.q.results, 0, {}, {}
   s.is_rare = true
   s.retried = {ids = {}, texts = {}, tries = {}, outcomes = {}, lines = {}}
   s.progress, s.waiting, s.counts, s.late, s.woken, s.answers = {}, {}, {}, {}, {}, {}
-  local ids = ids_of(s, results)
-  local tries = need_held(s, results, ids)
-  local failures, records = load_had(s, results, ids), {}
-  for i = 1, #results do
-    local r = results[i]
-    if i % RECORDS == 1 then
-      records = redis.call('HMGET', s.R .. ':jobs', unpack(ids, i, math.min(i + RECORDS - 1, #ids)))
-    end
-    bytes = bytes + load_result(s, r, tries[i], records[(i - 1) % RECORDS + 1], failures[i])
-    if bytes >= L.CALL_BYTES then
-      L.odd() -- some of them come later
-    end
-    s.answers[i] = 'ok'
-    if r.verb ~= 'progress' then
-      left[#left + 1], waits[#waits + 1] = r.id, r.verb == 'retry'
+  s.had = {errors = nothing(), failures = nothing(), progress = nothing(), results = nothing()}
+  s.gone = {errors = nothing(), progress = nothing()}
+  local ids, of_progress, leaving = sort_out(s, s.q.results)
+  local tries = need_held(s, s.q.results, ids)
+  if of_progress[1] then
+    for i, text in ipairs(redis.call('HMGET', s.R .. ':progress', unpack(of_progress))) do
+      note(s.had.progress, of_progress[i], text)
     end
   end
+  ids = load_leaving(s, leaving, tries)
   if s.kept then
     L.load_over(s)
   end
   need_absent(s)
-  return left, waits
+  return ids
+end
+
+-- None of them may be claimed in the same step: it waits in two sets.
+function L.need_untold(s, ids, from, to)
+  for i = from, to do
+    if s.is_told[ids[i]] then
+      L.odd()
+    end
+  end
 end
 
 -- The head of a queue with these retried jobs (one of s.late). told: the text that is there, false
