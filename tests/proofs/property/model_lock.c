@@ -344,11 +344,12 @@ void model_enter(struct model *m, int64_t epoch, enum gate_kind kind, const char
         out_refusal(out, "ELATER_ARGS");
         return;
     }
-    if (kind == KIND_SEM && limit_of(m, kind, name) == NULL) {
+    (void)snprintf(who, sizeof(who), "@%lld", (long long)epoch);
+    /* A holder keeps its permit. */
+    if (kind == KIND_SEM && !has_lease(m, g, who) && limit_of(m, kind, name) == NULL) {
         out_refusal(out, "ELATER_LIMIT");
         return;
     }
-    (void)snprintf(who, sizeof(who), "@%lld", (long long)epoch);
     if (enter(m, g, who, NO_END, waits ? 0 : MODEL_NONE, out) || waits)
         (void)snprintf(w->gate, sizeof(w->gate), "%s", g->id);
 }
