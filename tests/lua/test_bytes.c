@@ -247,6 +247,29 @@ static void test_children_of_two_results(void **state)
     assert_string_equal(redis("ZCARD R:q:child:5"), "600");
 }
 
+/* A child that is refused, by any of its words, counts like the others. */
+static void test_refused_children_count(void **state)
+{
+    static const char *const bad[] = {"-b", "child priority 77", "child sem none",
+                                      "child batch none"};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+        struct held h = hold(100, "", 1);
+        struct buf line = BUF_INIT;
+
+        buf_printf(&line, "later_v2_step %s 1 0 0 100", h.worker);
+        for (int i = 0; i < h.n; i++)
+            buf_printf(&line, " %s 1 done q 0 0 ok ''", h.ids[i]);
+        buf_puts(&line, " 0 0 0 100");
+        for (int i = 1; i <= h.n; i++)
+            buf_printf(&line, " %d 1 %d %s %.*s", i, k == 0 ? 2 : 4, bad[k], PAGE, big);
+        assert_starts(call_line(keep(buf_take(&line))), "[");
+        for (int i = 0; i < h.n; i++)
+            assert_starts(at(2, i, -1), i < 57 ? "refused child 1: ELATER_" : "later");
+    }
+}
+
 static void test_reap_of_large_jobs(void **state)
 {
     struct held h = hold(10, " on_dead alert", MIB);
@@ -264,6 +287,19 @@ static void test_reap_of_large_jobs(void **state)
     assert_int_equal(calls, 10);
     assert_string_equal(redis("ZCARD R:dead:q"), "10");
     assert_string_equal(redis("ZCARD R:q:alert:5"), "10");
+}
+
+/* Jobs that end by it count like those that wait again. */
+static void test_reap_of_cancelled_jobs(void **state)
+{
+    struct held h = hold(100, "", PAGE);
+    const char *other = worker();
+
+    (void)state;
+    for (int i = 0; i < h.n; i++)
+        (void)fcall("later_cancel %s", h.ids[i]);
+    assert_starts(fcall("later_v1_reap %s %s 1 1 100", other, h.worker), "[more 64]");
+    assert_string_equal(fcall("later_v1_reap %s %s ? 1 100", other, h.worker), "[clear 36]");
 }
 
 /* ---- claims */
@@ -398,7 +434,9 @@ int main(void)
         FX_TEST(test_large_records),
         FX_TEST(test_many_batches_end),
         FX_TEST(test_children_of_two_results),
+        FX_TEST(test_refused_children_count),
         FX_TEST(test_reap_of_large_jobs),
+        FX_TEST(test_reap_of_cancelled_jobs),
         FX_TEST(test_claims_of_large_records),
         FX_TEST(test_tokens_of_many_copies),
         FX_TEST(test_older_token_of_a_copy),

@@ -190,11 +190,11 @@ local function add_child(R, words, args, parent, inside, now_us)
   if n < 2 or n % 2 == 1 then
     L.fail('ELATER_ARGS', 'give QUEUE [name value]... PAYLOAD')
   end
+  L.spend(OF_CHILD + #args[words[2]]) -- of one that is refused, too
   local job = {queue = L.check_queue(queue), priority = 5, due = L.ms(now_us), p = parent,
                has_options = true}
   L.read_options(job, args, words[1] + 1, words[2] - 1)
   job.inside = inside
-  L.spend(OF_CHILD + #args[words[2]])
   local reply = L.add_in_draft(R, job, args[words[2]], now_us)
   return reply[2] == 'added' and reply[1]
 end

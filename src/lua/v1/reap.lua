@@ -22,12 +22,12 @@ function L.died(victim)
 end
 
 local function recover(R, id, victim, now_ms, crashes, dead_max)
+  L.spend(#(db('HGET', R .. ':jobs', id) or '')) -- of a job that ends here, too
   local job, tries = L.take_from_worker(R, id, 'cancelled; its worker died', now_ms)
   if not job then
     return
   end
   db('HDEL', R .. ':progress', id)
-  L.spend(#db('HGET', R .. ':jobs', id))
   tries.crashes = tries.crashes + 1
   db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
   local text = L.died(victim) .. ' (crash ' .. L.int(tries.crashes) .. ')'

@@ -283,11 +283,11 @@ size_t model_add_children(struct model *m, struct model_job *j, const struct mod
                           const char **refusal)
 {
     for (size_t i = 0; i < e->children; i++) {
+        m->moved += 2048 + (int64_t)e->child[i].payload.n;
         *refusal = refused_child(m, j, e, i);
         counts.refused += *refusal != NULL;
         if (*refusal != NULL)
             return i + 1;
-        m->moved += 2048 + (int64_t)e->child[i].payload.n;
         /* Also where a later one is refused. */
         m->queue[e->child[i].queue].is_head_read |= reads_head(m, &e->child[i]);
     }
