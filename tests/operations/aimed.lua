@@ -21,9 +21,10 @@ local function call(name, ...)
   for i = 1, #args do
     args[i] = tostring(args[i])
   end
-  server.now_us = server.now_us + 7
+  server.now_us, server.published = server.now_us + 7, {}
   local reply = server.functions[name]({ROOT}, args)
-  world.lines[#world.lines + 1] = name .. ' ' .. table.concat(args, ' ') .. ' -> ' .. dump.text_of(reply)
+  world.lines[#world.lines + 1] = name .. ' ' .. table.concat(args, ' ') .. ' -> ' .. dump.text_of(reply) .. '\n' ..
+                                  table.concat(server.published, '\n')
   return reply
 end
 
@@ -388,6 +389,18 @@ function scenarios.paused()
   step({{'c', 9}, {'a', 9}, {'b', 9}}, {ends(h, 3, 3)})
   server.now_us = server.now_us + 11000000
   step({{'c', 9}, {'a', 9}, {'b', 9}})
+end
+
+-- The events of a step are followed; of an odd one they are told once.
+function scenarios.events()
+  call('later_v1_tail', 60000)
+  add_many(4, 'a', 'attempts', 5, 'x')
+  add_many(3, 'b', 'lock', 'x', 'x')
+  add_many(2, 'a', 'attempts', 5, 'x')
+  local h = step({{'a', 9}, {'b', 9}})
+  step({{'a', 9}, {'b', 9}}, {ends(h, 1, 1)}, nil,
+       {{h[2], 'retry', 60000}, {h[3], 'done', 60000}, {h[4], 'progress', 0}, {h[5], 'retry', 5000}})
+  step({{'a', 9}, {'b', 9}}, {ends(h, 7, 7)}, nil, {{h[6], 'dead', 10}})
 end
 
 -- ---- somebody's hand

@@ -222,6 +222,10 @@ function moves.batch()
   end
 end
 
+function moves.tail()
+  world.call('later_v1_tail', '60000')
+end
+
 function moves.pause()
   if chance(50) then
     world.call('later_pause', one_of(QUEUES), 'for', random(3) .. 's')
@@ -266,7 +270,7 @@ end
 
 -- Each move with its weight; those behind the first four only where the seed has them.
 local WEIGHTS = {{'step', 50}, {'add', 25}, {'wait', 15}, {'beat', 2}, {'cancel', 4}, {'move', 4}, {'lock', 6}, {'limit', 4},
-                 {'gates', 4}, {'pause', 2}, {'batch', 3}, {'damage', 3}, {'foreign', 3}}
+                 {'gates', 4}, {'pause', 2}, {'batch', 3}, {'tail', 1}, {'damage', 3}, {'foreign', 3}}
 
 local function choose(weights)
   local total = 0
@@ -340,9 +344,10 @@ local function play(seed, text, see, is_torn)
            kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40, 0}), verbs = one_of(VERBS),
            delay = one_of({0, 1500, 1500})}
   function world.call(name, ...)
-    server.now_us = server.now_us + 7
+    server.now_us, server.published = server.now_us + 7, {}
     local reply = server.functions[name]({ROOT}, {...})
-    see(name .. ' ' .. table.concat({...}, ' ') .. ' -> ' .. dump.text_of(reply))
+    see(name .. ' ' .. table.concat({...}, ' ') .. ' -> ' .. dump.text_of(reply) .. '\n' ..
+        table.concat(server.published, '\n'))
     return reply
   end
   function world.step(...)

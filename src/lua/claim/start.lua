@@ -128,9 +128,10 @@ function L.start_rows(ctx, s, b, from, to, fence, tries, gated)
   s.n, ctx.next_fence = n, fence + 2 * (to - from + 1)
 end
 
-local function tell_started(b, run, starts, attempts)
-  for i = run.from, run.to do
-    L.event('started', b.ids[i], b.queue, b.dues[i], starts, attempts)
+-- Tell that the rows from..to start; tries: before that
+function L.tell_started(b, from, to, tries)
+  for i = from, to do
+    L.event('started', b.ids[i], b.queue, b.dues[i], tries.starts + 1, tries.attempts + 1)
   end
 end
 
@@ -166,7 +167,7 @@ local function start_run(R, b, run, s, ctx)
     count_keys(R, b, run)
   end
   if L.events then
-    tell_started(b, run, t.starts + 1, t.attempts + 1)
+    L.tell_started(b, run.from, run.to, t)
   end
 end
 

@@ -140,6 +140,17 @@ local function load_plain(s, ids)
   redis.call('HLEN', s.R .. ':jobs') -- its type
 end
 
+-- Tell that these jobs end; groups: as in claim/ends.lua
+local function tell_ended(groups, ids)
+  local last = 0
+  for _, group in ipairs(groups) do
+    for i = last + 1, last + group.n do
+      L.event('done', ids[i], group.queue, nil, group.start, nil, 0)
+    end
+    last = last + group.n
+  end
+end
+
 -- Load the jobs that end or wait again, and drop what they hold.
 function L.load_ends(s)
   local q = s.q
@@ -151,6 +162,9 @@ function L.load_ends(s)
   if q.results[1] then
     local left = L.load_results(s)
     ids, n_told = left[1] and join(left, ids) or ids, #left
+  end
+  if L.events then
+    tell_ended(q.ends, q.end_ids)
   end
   if not ids[1] then
     return

@@ -190,10 +190,11 @@ end
 -- knows nothing. -> how many count
 function L.judge_rows(s, b)
   local sub, known, bytes, n = string.sub, 0, s.bytes, b.n
-  local plain = '-' .. b.queue .. '\n'
+  local begin = '-' .. b.queue
+  local plain = begin .. '\n'
   local cut, most, all = #plain, #plain + L.BIG, b.is_in or s.of_queue[b.queue]
   local records, texts
-  b.begin = '-' .. b.queue
+  b.begin = begin
   b.jobs, b.tries, b.gates, b.special, b.new = {}, {}, b.gates or {}, {}, {}
   for i = 1, n do
     if i > known then

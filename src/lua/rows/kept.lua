@@ -22,6 +22,9 @@ function L.keep_row(s, r, text, record)
   s.kept, kept.of_queue[job.queue] = kept, its
   kept.ids[n] = r.id
   kept.outcomes[n] = L.outcome('done', r.code, s.now_ms, L.tries(text).starts, r.text, r.output)
+  if L.events then
+    L.event_end(r.id, job.queue, kept.outcomes[n])
+  end
   if job.b then
     L.note_member(s, job.b, r.id)
   end

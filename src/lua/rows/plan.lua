@@ -21,8 +21,10 @@ local function plan_ends(s)
   end
   remove_members(s, R .. ':running', ids, s.epoch_text)
   remove_fields(s, R .. ':tries', ids, s.tries)
-  for _, had in ipairs(s.beside or {}) do
-    remove_fields(s, had.key, had.ids, had.values)
+  if s.beside then
+    for _, had in ipairs(s.beside) do
+      remove_fields(s, had.key, had.ids, had.values)
+    end
   end
   s.last = {'HDEL', R .. ':jobs', unpack(ids)}
 end

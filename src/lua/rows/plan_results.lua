@@ -1,10 +1,10 @@
 -- What the results of a step over rows write (results.lua, kept.lua).
 
--- Retried jobs may be the first of their queues: their workers are woken.
+-- Retried jobs may be the first of their queues: the workers of these are woken, in the order in
+-- which the heads are lowered.
 local function plan_late(s)
-  local claimed = s.heads or {}
-  for i = 1, #s.late do
-    local queue = s.late[i]
+  local claimed, heads = s.heads or {}, {}
+  for _, queue in ipairs(s.late) do
     local row = claimed[queue]
     local was = row and row.was or not row and redis.call('ZSCORE', s.R .. ':heads', queue)
     local head, is_lowered = L.head_with(s.late[queue], was)
@@ -14,7 +14,13 @@ local function plan_late(s)
       elseif not row then
         L.set_head(s, queue, was, head)
       end
-      s.woken[#s.woken + 1] = queue
+      heads[queue] = was and tonumber(was) or math.huge
+    end
+  end
+  for i = 1, #s.dues, 2 do
+    local queue, due = s.dues[i], s.dues[i + 1]
+    if heads[queue] and due < heads[queue] then
+      heads[queue], s.woken[#s.woken + 1] = nil, queue
     end
   end
 end

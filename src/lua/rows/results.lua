@@ -7,7 +7,8 @@
 -- outcomes (R:errors), lines (R:failures)}; progress: {id, text}*; had: {ids, values} of what is
 -- there and is replaced: errors, failures, progress, results; gone: the same of what is removed:
 -- errors, progress; waiting: key of a set -> {ids, scores} of those that wait in it now; late:
--- queue -> {due, digits (of their priorities)}, and a list of these queues; counts: name of a
+-- queue -> {due, digits (of their priorities)}, and a list of these queues; dues: {queue, due}*;
+-- counts: name of a
 -- counter -> n; host: of the worker; is_told: id -> true, of plain
 -- ends, too; answers.
 
@@ -37,6 +38,7 @@ local function wait_again(s, id, job, due)
   local n = #set.ids + 1
   s.waiting[key], set.ids[n], set.scores[n] = set, id, L.int(due)
   late.due, late.digits[digit or '5'] = math.min(late.due, due), true
+  s.dues[#s.dues + 1], s.dues[#s.dues + 2] = queue, due
   count(s, 'failed:' .. queue)
 end
 
@@ -48,6 +50,9 @@ local function retry(s, r, text, record, had)
   end
   need_key(s, r.id, job)
   wait_again(s, r.id, job, due)
+  if L.events then
+    L.event('failed', r.id, job.queue, due, tries.starts, tries.attempts, L.whole(r.code), r.text)
+  end
   local out, n = s.retried, #s.retried.ids + 1
   out.ids[n], out.texts[n], out.tries[n] = r.id, text, L.tries_text(tries, due)
   out.outcomes[n] = L.outcome('failed', r.code, s.now_ms, tries.starts, r.text, r.output)
@@ -174,6 +179,7 @@ function L.load_results(s)
   s.is_rare = true
   s.retried = {ids = {}, texts = {}, tries = {}, outcomes = {}, lines = {}}
   s.progress, s.waiting, s.counts, s.late, s.woken, s.answers = {}, {}, {}, {}, {}, {}
+  s.dues = {}
   s.had = {errors = nothing(), failures = nothing(), progress = nothing(), results = nothing()}
   s.gone = {errors = nothing(), progress = nothing()}
   local ids, of_progress, leaving = sort_out(s, s.q.results)

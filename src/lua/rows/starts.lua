@@ -14,7 +14,11 @@ end
 
 -- The rows from..to start; these have the tries of the first.
 local function start(s, b, from, to, fence, gated)
-  L.start_rows(s, s.starts, b, from, to, fence, b.tries[from] or NEVER_TRIED, gated)
+  local tries = b.tries[from] or NEVER_TRIED
+  L.start_rows(s, s.starts, b, from, to, fence, tries, gated)
+  if L.events then
+    L.tell_started(b, from, to, tries)
+  end
   if b.keys then
     count_keys(s, b, from, to)
   end
@@ -86,29 +90,32 @@ end
 -- Start or park the first n rows, until the step has claimed `most`. Rows side by side that begin
 -- alike start together. -> how many rows, how many of them were parked
 function L.handle_rows(s, b, n, most)
-  local first, i, parked, k = s.number, 0, 0, 1
+  local first, i, parked, k = s.number - 1, 0, 0, 1
   local from, gated -- of the rows from `from` to i, which start; nil: there are none
-  s.number, most = first + 2 * n, most - s.claimed
+  s.number, most = s.number + 2 * n, most - s.claimed
   while i < n and i - parked < most do
     local to, its_gated = i + 1, 0
     if b.special[k] == to then
-      its_gated, k = pass(s, b, to, first + 2 * to - 1), k + 1
+      its_gated, k = pass(s, b, to, first + 2 * to), k + 1
     else
       to = math.min((b.special[k] or n + 1) - 1, most + parked)
     end
     if from and (its_gated ~= gated or b.tries[from] ~= b.tries[to]) then
-      start(s, b, from, i, first + 2 * from - 1, gated)
+      start(s, b, from, i, first + 2 * from, gated)
       from = nil
     end
     if its_gated then
       from, gated = from or i + 1, its_gated
     else
       parked = parked + 1
+      if L.events then
+        L.event('parked', b.ids[to], b.queue, b.dues[to])
+      end
     end
     i = to
   end
   if from then
-    start(s, b, from, i, first + 2 * from - 1, gated)
+    start(s, b, from, i, first + 2 * from, gated)
   end
   for row = i + 1, n do
     s.bytes = s.bytes + #b.records[row]

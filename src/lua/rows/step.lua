@@ -10,8 +10,7 @@
 -- successor or with unique_for; rates that are shut or no token buckets; leases; programs and
 -- callers among the waiters, two waiters of one gate, spots with several gates; pauses that end;
 -- queues that are marked (suspects, pinned and granted jobs, those aside) or have raw members;
--- timers that are due; large payloads; whatever is corrupt or of a foreign type; and a root whose
--- events are followed.
+-- timers that are due; large payloads; and whatever is corrupt or of a foreign type.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
@@ -78,9 +77,6 @@ end
 
 -- -> the reply of a step; nil: it is odd, and nothing was changed
 function L.step_over_rows(R, q)
-  if L.events then
-    return nil
-  end
   local ok, reply = pcall(run, R, q)
   if ok then
     return reply
@@ -90,5 +86,6 @@ function L.step_over_rows(R, q)
     error(reply, 0) -- an error of Lua
   end
   -- It is odd, or a key that it read has a foreign type. Redis makes text of its errors in pcall.
+  L.events = L.events and L.watch(R)
   return nil
 end

@@ -7,6 +7,7 @@ local server = {
   now_us = 0,     -- its clock, which the test sets
   functions = {}, -- name -> function(keys, args), as they were registered
   commands = 0,   -- how many were executed
+  published = {}, -- by them, until the test forgets it
 }
 
 local known, unknown = {}, nil
@@ -30,8 +31,9 @@ function known.PTTL(key)
   return expires and expires - math.floor(server.now_us / 1000) or keys.kind(key) and -1 or -2
 end
 
--- Nobody subscribes.
-function known.PUBLISH()
+-- Nobody subscribes; what was published is kept for the test.
+function known.PUBLISH(channel, text)
+  server.published[#server.published + 1] = channel .. ' ' .. text
   return 0
 end
 
