@@ -324,6 +324,16 @@ function scenarios.kept_by_hand()
   step({}, {}, nil, {{h[4], 'retry', 9007199254740991}})
 end
 
+-- What a kept job has is lost from R:holds.
+function scenarios.kept_and_lost()
+  call('later_batch', 'all', 'finally', 'c', 'x')
+  add('a', 'unique', 'u', 'x')
+  add('a', 'batch', 'all', 'x')
+  local h = step({{'a', 9}})
+  redis('DEL', key('holds'))
+  step({}, {}, nil, {{h[1], 'done', 60000}, {h[2], 'done', 60000}})
+end
+
 -- Each that is kept removes two whose time is over, and no more.
 function scenarios.kept_too_long()
   add('a', 'then', 'b', 'x')

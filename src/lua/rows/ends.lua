@@ -118,7 +118,9 @@ local function free_uniques(s)
       free[#free + 1], free.owners[#free.owners + 1] = key, ids[i]
     end
   end
-  s.free_uniques = free[2] and free
+  if free[2] then
+    L.remove_write(s, free)
+  end
 end
 
 local function join(a, b)

@@ -12,9 +12,6 @@ local function plan_ends(s)
   local ids, R, freed = s.q.end_ids, s.R, s.freed
   if freed and freed.ids[1] then
     remove_fields(s, R .. ':holds', freed.ids, freed.texts)
-    if s.free_uniques then
-      remove(s, s.free_uniques)
-    end
   end
   if not ids[1] then
     return
