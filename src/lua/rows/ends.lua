@@ -3,7 +3,6 @@
 
 local OF_UNIQUE, OF_BATCH = 117, 98 -- `u` and `b`, with which such lines of R:holds begin
 
-
 -- Are they all held by the worker of the step, each once?
 local function need_held(s, ids)
   if not ids[2] then
