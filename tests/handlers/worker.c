@@ -223,16 +223,18 @@ static void do_job(const char *id, const char *attempt, char *payload, size_t le
         end_by(id, word, n);
     else if (IS("shut"))
         shut(rest);
-    else if (IS("nap") || IS("say") || IS("err") || IS("wide") || IS("grow") || IS("twice")) {
-        while (IS("nap") && !is_open())
+    else if (IS("nap")) {
+        while (!is_open())
             sleep_ms(10);
+        tell(1, "ok %s nap\n", id);
+    } else if (IS("say") || IS("err") || IS("wide") || IS("grow") || IS("twice")) {
         if (IS("wide"))
             wide((size_t)n);
         else if (IS("grow"))
             grow((size_t)n);
         else if (IS("twice"))
             tell(1, "ok %s first\n", id);
-        else if (!IS("nap"))
+        else
             put(IS("say") ? 1 : 2, rest, len - (size_t)(rest - payload));
         tell(1, "ok %s %s\n", id, word);
     } else {

@@ -212,10 +212,15 @@ static inline const char *named(const char *name)
 
 /* ---- helpers */
 
-static inline int64_t now_ms(void)
+static inline int64_t time_us(void)
 {
     (void)redis("TIME");
-    return int_at(0, -1) * 1000 + int_at(1, -1) / 1000;
+    return int_at(0, -1) * 1000000 + int_at(1, -1);
+}
+
+static inline int64_t now_ms(void)
+{
+    return time_us() / 1000;
 }
 
 /* The time is at least `least` and at most `most` ms from now; below 0: before now. */

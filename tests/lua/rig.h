@@ -106,16 +106,15 @@ static int close_rig(void **state)
  * The wall clock stands at this from here on, for the server too: Valkey 9.1 reads it once in a
  * millisecond and counts on from there by another one.
  */
-static void set_clock(int64_t now_us)
+static void set_clock(int64_t us)
 {
     enum { READ_AGAIN_US = 1000, ASKED_MAX = 1000000 };
     int64_t told_us = 0;
 
-    rig.clock->fixed_us = now_us;
-    for (int asked = 0; told_us < now_us || told_us > now_us + READ_AGAIN_US; asked++) {
+    rig.clock->fixed_us = us;
+    for (int asked = 0; told_us < us || told_us > us + READ_AGAIN_US; asked++) {
         assert_true(asked < ASKED_MAX);
-        (void)redis("TIME");
-        told_us = int_at(0, -1) * 1000000 + int_at(1, -1);
+        told_us = time_us();
     }
 }
 

@@ -14,21 +14,14 @@ local function turns(worker, n, ends, room, told)
   end
 end
 
--- SOME of many jobs end, and as many start. options: of each job; prepare(worker): what comes before the jobs
-local function stream(name, options, prepare)
-  return {name = name, ends = SOME, starts = SOME, room = SOME, set_up = function(worker)
+-- SOME of many jobs end, and as many start. options: of each job; prepare(worker): what comes before the jobs, nil for
+-- nothing; told: as in a shape
+local function stream(name, options, prepare, told)
+  return {name = name, ends = SOME, starts = SOME, room = SOME, told = told, set_up = function(worker)
     if prepare then
       prepare(worker)
     end
     worker.add(ALL, options)
-    turns(worker, 3, SOME, SOME)
-  end}
-end
-
--- The same with results.
-local function stream_of(name, told)
-  return {name = name, ends = SOME, starts = SOME, room = SOME, told = told, set_up = function(worker)
-    worker.add(ALL, {'attempts', '5'})
     turns(worker, 3, SOME, SOME, told)
   end}
 end
@@ -71,8 +64,8 @@ return {
   end),
   stream('attempts, timeout', {'attempts', '5', 'timeout', '30s'}),
   {name = 'tried before', ends = SOME, starts = SOME, room = SOME, set_up = try_all},
-  stream_of('one in eight fails', FAILED),
-  stream_of('kept for an hour', KEPT),
+  stream('one in eight fails', {'attempts', '5'}, nil, FAILED),
+  stream('kept for an hour', {'attempts', '5'}, nil, KEPT),
   stream('member of a batch', {'batch', 'all'}, function(worker) worker.open_batch('all') end),
   stream('unique key', function(i) return {'unique', 'u' .. i} end),
   stream('open rate', nil, function(worker)

@@ -111,12 +111,11 @@ static int read_prefix(struct import *im, const char *path, struct err *err)
 
 /* ---- entries */
 
-static const char *user_advice(const struct crontab_line *l, char out[160])
+static void put_advice(const struct crontab_line *l, char out[160])
 {
     out[0] = '\0';
     if (l->user[0] != '\0')
         (void)snprintf(out, 160, "it ran as %s: that is user of the queue", l->user);
-    return out;
 }
 
 /* Whether this is the schedule that the entry would make. What else was set of it stays. */
@@ -166,7 +165,7 @@ static int set(struct import *im, const char *name, const struct crontab_line *l
     struct reply *r;
     char advice[160];
 
-    (void)user_advice(l, advice);
+    put_advice(l, advice);
     if (cli_value(im->cli, "dry-run") != NULL) {
         bool has_user = advice[0] != '\0';
         CLEANUP_FREE char *what =

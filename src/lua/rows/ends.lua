@@ -24,21 +24,15 @@ local BESIDE = {'progress', 'errors', 'failures', 'results'}
 
 -- Read what earlier attempts of these jobs may have left.
 local function load_beside(s, ids)
-  local R = s.R
+  local R, beside = s.R, {}
   if s.is_calm then
     return
   end
-  s.beside = {}
   for _, name in ipairs(BESIDE) do
-    local had = {key = R .. ':' .. name, ids = {}, values = {}}
-    for i, value in ipairs(redis.call('HMGET', had.key, unpack(ids))) do
-      if value then
-        local n = #had.ids + 1
-        had.ids[n], had.values[n] = ids[i], value
-      end
-    end
-    s.beside[#s.beside + 1] = had.ids[1] and had or nil
+    local had = L.read_there(R .. ':' .. name, ids)
+    beside[#beside + 1] = had.ids[1] and had or nil
   end
+  s.beside = beside
 end
 
 -- Job `id` ends, and has this unique key, <queue>:<key>.

@@ -11,7 +11,7 @@ local OVER_MAX = 256        -- each has an outcome, which may be large
 local OF_JOB = {'tries', 'progress', 'errors', 'failures', 'results'}
 
 -- Result r of a job with these rows, which is kept. -> how many bytes it moves, its queue
-function L.keep_row(s, r, text, record)
+function L.keep_row(s, r, tries, record)
   local job = L.parse(record)
   if not job or r.children or r.result or job.n or job.S or job.f then
     return L.odd()
@@ -21,7 +21,7 @@ function L.keep_row(s, r, text, record)
   local n, k = #kept.ids + 1, #its.ids + 1
   s.kept, kept.of_queue[job.queue] = kept, its
   kept.ids[n] = r.id
-  kept.outcomes[n] = L.outcome('done', r.code, s.now_ms, L.tries(text).starts, r.text, r.output)
+  kept.outcomes[n] = L.outcome('done', r.code, s.now_ms, tries.starts, r.text, r.output)
   if L.events then
     L.event_end(r.id, job.queue, kept.outcomes[n])
   end
@@ -33,18 +33,6 @@ function L.keep_row(s, r, text, record)
   end
   its.ids[k], its.scores[k] = r.id, L.int(s.now_ms + r.a)
   return #record + #r.output, job.queue
-end
-
--- The fields of these jobs in a hash of the jobs.
-local function read_fields(key, ids)
-  local had = {key = key, ids = {}, values = {}}
-  for i, value in ipairs(redis.call('HMGET', key, unpack(ids))) do
-    if value then
-      local n = #had.ids + 1
-      had.ids[n], had.values[n] = ids[i], value
-    end
-  end
-  return had
 end
 
 -- Each job that is kept removes up to OVER_EACH of its queue whose time is over.
@@ -90,6 +78,6 @@ function L.load_over(s)
   end
   s.kept.over = {ids = all, had = {}}
   for i, name in ipairs(OF_JOB) do
-    s.kept.over.had[i] = read_fields(R .. ':' .. name, all)
+    s.kept.over.had[i] = L.read_there(R .. ':' .. name, all)
   end
 end

@@ -2,8 +2,8 @@
 -- batch, one of which a member has died, a corrupt definition, and an end of members of more
 -- batches than one call may end.
 --
--- What the step knows: members: a list of {name, ids, is_told (id -> true), ended: ids of those
--- that were live}, and name -> the same.
+-- What the step knows: members: a list of {name, ids, ended: ids of those that were live}, and
+-- name -> the same.
 
 local BATCHES_MAX = 16
 local LIVE, DONE = '0', '1' -- as Redis tells them
@@ -13,15 +13,16 @@ function L.note_member(s, name, id)
   s.members, s.is_rare = s.members or {}, true
   local of = s.members[name]
   if not of then
-    of = {name = name, ids = {}, is_told = {}, ended = {}}
+    of = {name = name, ids = {}, ended = {}}
     s.members[name], s.members[#s.members + 1] = of, of
     if s.members[BATCHES_MAX + 1] then
       L.odd()
     end
   end
-  if not of.is_told[id] then
-    of.is_told[id], of.ids[#of.ids + 1] = true, id
+  if of.ids[#of.ids] == id then
+    L.odd() -- once is enough
   end
+  of.ids[#of.ids + 1] = id
 end
 
 local function load_batch(s, of)

@@ -20,7 +20,7 @@ local function plan_ends(s)
   remove_fields(s, R .. ':tries', ids, s.tries)
   if s.beside then
     for _, had in ipairs(s.beside) do
-      remove_fields(s, had.key, had.ids, had.values)
+      L.remove_there(s, had)
     end
   end
   s.last = {'HDEL', R .. ':jobs', unpack(ids)}

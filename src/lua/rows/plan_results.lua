@@ -34,16 +34,7 @@ local function pairs_of(names, values)
 end
 
 local function set_fields(s, name, had, words)
-  if words[1] then
-    L.add_write(s, {names = had.ids, values = had.values, 'HSET', s.R .. ':' .. name,
-                    unpack(words)})
-  end
-end
-
-local function drop_fields(s, key, had)
-  if had.ids[1] then
-    L.remove_fields(s, key, had.ids, had.values)
-  end
+  L.add_write(s, {names = had.ids, values = had.values, 'HSET', s.R .. ':' .. name, unpack(words)})
 end
 
 local function plan_retried(s)
@@ -69,7 +60,7 @@ local function plan_kept(s)
   end
   L.remove_members(s, R .. ':running', kept.ids, s.epoch_text)
   for _, had in ipairs(kept.over and kept.over.had or {}) do
-    drop_fields(s, had.key, had)
+    L.remove_there(s, had)
   end
   for _, id in ipairs(kept.over and kept.over.ids or {}) do
     s.last = s.last or {'HDEL', R .. ':jobs'}
@@ -78,7 +69,9 @@ local function plan_kept(s)
 end
 
 function L.plan_results(s)
-  set_fields(s, 'progress', s.had.progress, s.progress)
+  if s.progress[1] then
+    set_fields(s, 'progress', s.had.progress, s.progress)
+  end
   if s.retried.ids[1] then
     plan_retried(s)
   end
@@ -88,7 +81,6 @@ function L.plan_results(s)
   for _, t in ipairs(s.taken or {}) do
     L.need_untold(s, t.ids, t.from, t.to)
   end
-  for name, had in pairs(s.gone) do
-    drop_fields(s, s.R .. ':' .. name, had)
-  end
+  L.remove_there(s, s.gone.errors)
+  L.remove_there(s, s.gone.progress)
 end

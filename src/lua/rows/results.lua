@@ -5,12 +5,11 @@
 --
 -- What the step knows of them: retried: columns {ids, texts and tries (R:tries, old and new),
 -- outcomes (R:errors), lines (R:failures)}; progress: {id, text}*; had: {ids, values} of what is
--- there and is replaced: errors, failures, progress, results; gone: the same of what is removed:
--- errors, progress; waiting: key of a set -> {ids, scores} of those that wait in it now; late:
--- queue -> {due, digits (of their priorities)}, and a list of these queues; dues: {queue, due}*;
--- counts: name of a
--- counter -> n; host: of the worker; is_told: id -> true, of plain
--- ends, too; answers.
+-- there and is replaced: errors, failures, results, and progress where there is some; gone: the
+-- same, with keys, of what is removed: errors, progress; waiting: key of a set -> {ids, scores} of
+-- those that wait in it now; late: queue -> {due, digits (of their priorities)}, and a list of
+-- these queues; dues: {queue, due}*; counts: name of a counter -> n; host: of the worker; is_told:
+-- id -> true, of plain ends, too; answers.
 
 local function need_key(s, id, job)
   local owner = job.u and redis.call('GET', s.R .. ':uniq:' .. job.queue .. ':' .. job.u)
@@ -43,8 +42,8 @@ local function wait_again(s, id, job, due)
 end
 
 -- Result r of a job with these rows. -> how many bytes it moves
-local function retry(s, r, text, record, had)
-  local tries, job, due = L.tries(text), L.parse(record), s.now_ms + r.a
+local function retry(s, r, tries, record, had)
+  local job, due = L.parse(record), s.now_ms + r.a
   if not job or job.W or tries.crashes >= L.SOLO_CRASHES then
     L.odd()
   end
@@ -54,7 +53,7 @@ local function retry(s, r, text, record, had)
     L.event('failed', r.id, job.queue, due, tries.starts, tries.attempts, L.whole(r.code), r.text)
   end
   local out, n = s.retried, #s.retried.ids + 1
-  out.ids[n], out.texts[n], out.tries[n] = r.id, text, L.tries_text(tries, due)
+  out.ids[n], out.texts[n], out.tries[n] = r.id, tries.text, L.tries_text(tries, due)
   out.outcomes[n] = L.outcome('failed', r.code, s.now_ms, tries.starts, r.text, r.output)
   s.host = s.host or L.host_of(s.R, s.epoch_text)
   out.lines[n] = L.add_failure(had, L.failure_line(s.now_ms, s.epoch_text, s.host, r.code, r.text))
@@ -96,16 +95,17 @@ local function sort_out(s, results)
   return ids, of_progress, leaving
 end
 
--- -> their texts in R:tries, by id
+-- -> their tries by id, each with its text in R:tries
 local function need_held(s, results, ids)
   local owners, out = redis.call('ZMSCORE', s.R .. ':running', unpack(ids)), {}
-  local tries = redis.call('HMGET', s.R .. ':tries', unpack(ids))
+  local texts, sub = redis.call('HMGET', s.R .. ':tries', unpack(ids)), string.sub
   for i = 1, #ids do
-    local start = string.match(tries[i] or '', '^(%d+) %d+ %d+ %d+$')
-    if owners[i] ~= s.epoch_text or start ~= results[i].start or not L.tries(tries[i]).due then
+    local text, begin = texts[i] or '', results[i].start .. ' '
+    local tries = L.tries(text)
+    if owners[i] ~= s.epoch_text or not tries.due or sub(text, 1, #begin) ~= begin then
       L.odd()
     end
-    out[ids[i]] = tries[i]
+    tries.text, out[ids[i]] = text, tries
   end
   return out
 end
@@ -170,8 +170,8 @@ local function need_absent(s)
   end
 end
 
-local function nothing()
-  return {ids = {}, values = {}}
+local function nothing(key)
+  return {key = key, ids = {}, values = {}}
 end
 
 -- Load the jobs that results tell of, at least one. -> ids of those that leave the worker
@@ -180,14 +180,12 @@ function L.load_results(s)
   s.retried = {ids = {}, texts = {}, tries = {}, outcomes = {}, lines = {}}
   s.progress, s.waiting, s.counts, s.late, s.woken, s.answers = {}, {}, {}, {}, {}, {}
   s.dues = {}
-  s.had = {errors = nothing(), failures = nothing(), progress = nothing(), results = nothing()}
-  s.gone = {errors = nothing(), progress = nothing()}
+  s.had = {errors = nothing(), failures = nothing(), results = nothing()}
+  s.gone = {errors = nothing(s.R .. ':errors'), progress = nothing(s.R .. ':progress')}
   local ids, of_progress, leaving = sort_out(s, s.q.results)
   local tries = need_held(s, s.q.results, ids)
   if of_progress[1] then
-    for i, text in ipairs(redis.call('HMGET', s.R .. ':progress', unpack(of_progress))) do
-      note(s.had.progress, of_progress[i], text)
-    end
+    s.had.progress = L.read_there(s.R .. ':progress', of_progress)
   end
   ids = load_leaving(s, leaving, tries)
   if s.kept then

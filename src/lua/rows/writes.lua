@@ -92,6 +92,25 @@ function L.remove_fields(s, key, ids, values)
   L.remove_write(s, {values = values, 'HDEL', key, unpack(ids)})
 end
 
+-- What is there of these fields of a hash. -> {key, ids, values}
+function L.read_there(key, ids)
+  local there = {key = key, ids = {}, values = {}}
+  for i, value in ipairs(redis.call('HMGET', key, unpack(ids))) do
+    if value then
+      local n = #there.ids + 1
+      there.ids[n], there.values[n] = ids[i], value
+    end
+  end
+  return there
+end
+
+-- Plan to remove that.
+function L.remove_there(s, there)
+  if there.ids[1] then
+    L.remove_fields(s, there.key, there.ids, there.values)
+  end
+end
+
 -- These ids, which are not there, come into a set; scores: a list of texts
 function L.add_members(s, key, ids, scores)
   local write = {'ZADD', key}
