@@ -236,7 +236,7 @@ static void test_short_form(void **state)
     (void)heard(ears, CHANNEL);
     (void)fcall("later_v1_step %s 1 0 10 0 1 " MAIL " 1 mail 2 %s %s", w, a, b);
     assert_string_equal(at(9, -1), "[]");
-    assert_starts(told(a, b, NULL), "done #1 mail - 1 - 0 -\ndone #2 mail - 1 - 0 -\n"
+    assert_starts(told(a, b, NULL), "done #1 mail - 1 - 0 ok\ndone #2 mail - 1 - 0 ok\n"
                                     "started #0 mail T 1 1 - -");
 }
 

@@ -223,6 +223,30 @@ function scenarios.parked_in_rounds()
   end
 end
 
+-- Jobs of two queues wait for the same gates, by turns and behind each other; two permits are free at once.
+function scenarios.two_waiters()
+  call('later_limit_set', 'two', 'semaphore', 2)
+  for _, gate in ipairs({'lock', 'semaphore'}) do
+    local name = gate == 'lock' and 'x' or 'two'
+    for _, queue in ipairs({'a', 'a', 'b', 'a', 'b', 'b', 'a'}) do
+      add(queue, gate, name, 'x')
+      server.now_us = server.now_us + 2000
+    end
+    local h = step({{'a', 9}, {'b', 9}})
+    step({{'a', 9}, {'b', 0}})
+    for _ = 1, 6 do
+      local more = {}
+      for i = 1, #h do
+        more = step({{'b', 9}, {'a', 9}}, {ends(h, i, i)})
+      end
+      h = more
+    end
+    if h[2] and h[2].queue == h[1].queue then
+      step({{'b', 9}, {'a', 9}}, {ends(h, 1, 2)})
+    end
+  end
+end
+
 -- Ids that come twice; a group without any.
 function scenarios.ends()
   add_many(12, 'a', 'x')
@@ -384,6 +408,22 @@ function scenarios.members()
     end
     server.now_us = server.now_us + 500000
   end
+end
+
+-- Somebody waits for jobs and cancels others, while those beside them end.
+function scenarios.watched()
+  local waiting = add('a', 'x')
+  add_many(6, 'a', 'x')
+  local h = step({{'a', 7}})
+  call('later_v1_await', h[6].id)
+  step({{'a', 0}}, {ends(h, 1, 1)})
+  call('later_cancel', h[4].id)
+  call('later_cancel', h[5].id)
+  step({{'a', 0}}, {ends(h, 2, 2)}, nil, {{h[3], 'retry', 4000}})
+  step({{'a', 0}}, {}, nil, {{h[6], 'progress', 0}, {h[4], 'retry', 4000}})
+  step({{'a', 9}}, {ends(h, 5, 6)})
+  redis('HSET', key('cancel'), waiting, '1') -- it does not run
+  step({{'a', 9}}, {ends(h, 7, 7)})
 end
 
 -- A queue beside the others is paused, and a gate lets one of its jobs in.

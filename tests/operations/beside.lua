@@ -108,7 +108,7 @@ local function endings(worker)
   for _, job in ipairs(worker.held) do
     if chance(world.kept) then
       held[#held + 1] = job
-    elseif chance(world.plain) then
+    elseif chance(world.plain) and not job.is_large then -- see NG of the step
       local group = groups[#groups]
       if not group or group.start ~= job.start or group.queue ~= job.queue then
         group = {queue = job.queue, start = job.start, ids = {}}
@@ -158,7 +158,8 @@ function moves.step()
   local reply = world.step(unpack(step_args(worker)))
   for _, group in ipairs(reply[4] or {}) do
     for i = 7, #group, 3 do
-      worker.held[#worker.held + 1] = {id = group[i], start = group[3], queue = group[1]}
+      worker.held[#worker.held + 1] = {id = group[i], start = group[3], queue = group[1],
+                                         is_large = string.sub(group[i + 2], 1, 1) == '+'}
     end
   end
 end
@@ -173,6 +174,10 @@ end
 
 function moves.cancel()
   world.call('later_cancel', one_of(world.ids))
+end
+
+function moves.await()
+  world.call('later_v1_await', one_of(world.ids))
 end
 
 function moves.move()
@@ -270,7 +275,7 @@ end
 
 -- Each move with its weight; those behind the first four only where the seed has them.
 local WEIGHTS = {{'step', 50}, {'add', 25}, {'wait', 15}, {'beat', 2}, {'cancel', 4}, {'move', 4}, {'lock', 6}, {'limit', 4},
-                 {'gates', 4}, {'pause', 2}, {'batch', 3}, {'tail', 1}, {'damage', 3}, {'foreign', 3}}
+                 {'gates', 4}, {'pause', 2}, {'batch', 3}, {'tail', 1}, {'await', 3}, {'damage', 3}, {'foreign', 3}}
 
 local function choose(weights)
   local total = 0

@@ -200,7 +200,7 @@ function L.end_all(R, groups, ids, ctx, other)
       L.count(R, 'done', group.queue, group.n)
     end
     for i = from, L.events and last or 0 do
-      L.event('done', jobs.ids[i], group.queue, nil, group.start, nil, 0)
+      L.event('done', jobs.ids[i], group.queue, nil, group.start, nil, 0, 'ok')
     end
   end
   return refused

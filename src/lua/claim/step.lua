@@ -8,6 +8,8 @@
 
 local PEEK_BYTES = 262144   -- of raw members that are not due
 
+L.CANCELS_MAX = 1000        -- ids in a reply
+
 -- An error that pcall caught -> one line.
 function L.error_text(e)
   if type(e) == 'table' then
@@ -19,7 +21,7 @@ end
 -- -> the jobs of this worker that are to be cancelled. Flags of ended jobs are removed.
 local function cancels(R, epoch)
   local mine, ids = {}, db('HKEYS', R .. ':cancel')
-  for i = 1, math.min(#ids, 1000) do
+  for i = 1, math.min(#ids, L.CANCELS_MAX) do
     local owner = db('ZSCORE', R .. ':running', ids[i])
     if not owner then
       db('HDEL', R .. ':cancel', ids[i])

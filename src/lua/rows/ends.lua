@@ -140,9 +140,20 @@ local function tell_ended(groups, ids)
   local last = 0
   for _, group in ipairs(groups) do
     for i = last + 1, last + group.n do
-      L.event('done', ids[i], group.queue, nil, group.start, nil, 0)
+      L.event('done', ids[i], group.queue, nil, group.start, nil, 0, 'ok')
     end
     last = last + group.n
+  end
+end
+
+-- None of these jobs is to be cancelled, and nobody waits for its end.
+local function need_unwatched(s, ids)
+  local flags, waits = redis.call('HMGET', s.R .. ':cancel', unpack(ids)),
+                       redis.call('HMGET', s.R .. ':await', unpack(ids))
+  for i = 1, #ids do
+    if flags[i] or waits[i] then
+      L.odd()
+    end
   end
 end
 
@@ -163,6 +174,8 @@ function L.load_ends(s)
   end
   if not ids[1] then
     return
+  elseif s.is_watched then
+    need_unwatched(s, ids)
   end
   drop_all(s, ids, redis.call('HMGET', s.R .. ':holds', unpack(ids)), n_told)
   if s.uniques then

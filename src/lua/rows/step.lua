@@ -6,16 +6,16 @@
 -- the step anew over the draft, which knows every case. Both have the same outcome, to the key.
 --
 -- Odd are: results but plain ends, progress, retries and jobs that are kept; jobs that are
--- cancelled, waited for or followed; batches that end or lost a member; unique keys with a
--- successor or with unique_for; rates that are shut or no token buckets; leases; programs and
--- callers among the waiters, two waiters of one gate, spots with several gates; pauses that end;
--- queues that are marked (suspects, pinned and granted jobs, those aside) or have raw members;
--- timers that are due; large payloads; and whatever is corrupt or of a foreign type.
+-- cancelled, waited for or followed when they end; batches that end or lost a member; unique keys
+-- with a successor or with unique_for; rates that are shut or no token buckets; leases; programs
+-- and callers among the waiters, permits for two waiters at once, spots with several gates; pauses
+-- that end; queues that are marked (suspects, pinned and granted jobs, those aside) or have raw
+-- members; timers that are due; large payloads; and whatever is corrupt or of a foreign type.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
 --   clock (the text that is there)
---   is_calm: see need_common
+--   is_calm, is_watched: see need_common; cancels: ids, as the reply tells them
 --   gates: id -> gate (gates.lua), order: the same as a list
 --   names, of_queue, marks, paused, taken, keys, heads (queue.lua), room: queue -> how many jobs it
 --   may still claim; claimed, bytes, parked, max: as in claim.lua
@@ -33,6 +33,21 @@ function L.odd()
   error(ODD, 0)
 end
 
+-- -> the jobs of this worker that are to be cancelled. A flag of a job that does not run is odd.
+local function read_cancels(s)
+  local mine, ids = {}, redis.call('HKEYS', s.R .. ':cancel')
+  local n = math.min(#ids, L.CANCELS_MAX)
+  local owners = n > 0 and redis.call('ZMSCORE', s.R .. ':running', unpack(ids, 1, n)) or {}
+  for i = 1, n do
+    if not owners[i] then
+      L.odd()
+    elseif owners[i] == s.epoch_text then
+      mine[#mine + 1] = ids[i]
+    end
+  end
+  return mine
+end
+
 -- Nothing that is rare. is_calm: nor are there marks of queues, and what earlier attempts left; one
 -- EXISTS tells, mostly.
 local function need_common(s)
@@ -41,7 +56,7 @@ local function need_common(s)
                          R .. ':queues', R .. ':progress', R .. ':errors', R .. ':failures',
                          R .. ':results') == 0
   if not s.is_calm and redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0 then
-    L.odd()
+    s.is_watched, s.cancels = true, read_cancels(s)
   end
   local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
   s.timer_ms = tonumber(first[2]) or NEVER
@@ -71,7 +86,7 @@ local function run(R, q)
   L.plan_writes(s)
   L.write_all(s)
   return {now_us = s.now_us, status = 'ok', answers = s.answers or {}, refused = {},
-          groups = s.groups, heads = heads, errors = {}, cancels = {}, solo_due = 0,
+          groups = s.groups, heads = heads, errors = {}, cancels = s.cancels or {}, solo_due = 0,
           timer_ms = s.is_more and s.now_ms or s.timer_ms < NEVER and s.timer_ms or -1}
 end
 

@@ -1,5 +1,5 @@
 -- The waiters of gates in a step over rows (gates/gate_waiters.lua has the keys): the first jobs of
--- the only queue that waits come in, and jobs before a shut gate are parked.
+-- the first queue that waits come in, and jobs before a shut gate are parked.
 --
 -- Of a gate: tickets: queue -> {was, now}, texts, false for none: its ticket among the waiters;
 -- lines: queue -> {key, out: {ids, tickets} of those that come in, ids, scores: of those that are
@@ -68,23 +68,36 @@ local function line_of(s, g, queue)
   return line
 end
 
+-- -> how many of the first n jobs of a line, {id, ticket}*, come before the second waiter with this ticket
+local function first_of(rows, n, second)
+  while n > 1 and tonumber(rows[2 * n]) >= second do
+    n = n - 1
+  end
+  return n
+end
+
 -- The first jobs that wait for this gate come in.
 local function open(s, g)
   local free = L.free_of(g)
   if free <= 0 then
     return
   end
-  local first, queue = g.first, g.first[1]
-  if first[3] or string.find(queue, '^[@=]') then
+  local first = g.first
+  local queue, second = first[1], first[4]
+  if string.find(queue, '^[@=]') then
     L.odd()
   end
   local line = line_of(s, g, queue)
   local most = math.min(free, OPEN_MAX)
   local rows = redis.call('ZRANGE', line.key, 0, most, 'WITHSCORES')
   local n = math.min(#rows / 2, most)
+  if second then
+    n = first_of(rows, n, tonumber(second))
+  end
   local next_ticket = rows[2 * n + 2]
-  if n == 0 or n < free and next_ticket then
-    L.odd() -- more may come in than a call offers
+  local stays = next_ticket or second
+  if n == 0 or stays and n < free then
+    L.odd() -- more may come in: than a call offers, or of another waiter
   end
   need_room(s, queue, n)
   local ids, tickets = {}, {}
@@ -95,8 +108,7 @@ local function open(s, g)
   let_in(s, g, queue, line)
   g.free = free - n
   g.tickets[queue] = {was = first[2], now = next_ticket or false}
-  g.is_awaited = next_ticket ~= nil
-  g.is_emptied = not next_ticket
+  g.is_awaited, g.is_emptied = stays ~= nil, not stays
 end
 
 -- Open the gates that lost a holder, the last one first.
