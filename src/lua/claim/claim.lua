@@ -3,9 +3,9 @@
 -- ctx, what one step knows: now_us, now_ms, until_ms (jobs without gates may be claimed so early),
 -- epoch (a number), epoch_text, held (HELD of the step), max (claims in all), claimed (so
 -- far), bytes (of records that may still be read), peek (of raw members that are read for their
--- scores), parked (so far), groups (the reply, filled by start.lua), classes (header.lua),
--- solo_due, book (gate.lua), is_more (the step stopped at a bound: more jobs may be due). Of the
--- queues that the step names: names, marks, paused, gates, heads (of R:heads, by number).
+-- scores), parked (so far), groups (the reply, filled by start.lua), solo_due, book (gate.lua),
+-- is_more (the step stopped at a bound: more jobs may be due). Of the queues that the step names:
+-- names, marks, paused, gates, heads (of R:heads, by number).
 
 L.STEP_BYTES, L.CLAIMS_MAX = 1048576, 512 -- the records and the jobs that a step starts at most
 

@@ -4,9 +4,9 @@
 -- Is the payload larger than an add would take now? Its key or record was written by hand, or the
 -- limit was lowered. The larger limit of Redis and the worker counts, since workers learn of a new
 -- limit one after the other.
-local function too_large(R, b, i, is_big, max_payload)
+local function too_large(R, b, i, job, max_payload)
   local queue = b.queue
-  local n = is_big and L.payload_size(R, b.ids[i]) or #b.records[i] - #b.headers[i]
+  local n = job.big and L.payload_size(R, b.ids[i]) or #b.records[i] - job.body + 1
   -- The fetch of the payload tells of a foreign type.
   if type(n) ~= 'number' or n <= math.max(max_payload, L.BIG) then
     return nil
@@ -18,7 +18,7 @@ end
 
 -- -> why it cannot run
 local function judge_raw(b, i, max_payload)
-  b.jobs[i], b.tries[i], b.headers[i] = {queue = b.queue, priority = 5}, false, ''
+  b.jobs[i], b.tries[i] = {queue = b.queue, priority = 5}, false
   if not b.whys[i] and #b.raws[i] > max_payload then
     return 'the payload has ' .. L.int(#b.raws[i]) .. ' bytes, queue ' .. b.queue .. ' takes ' ..
            L.int(max_payload)
@@ -44,7 +44,7 @@ local function bad_job(R, b, i, job, max_payload, ctx)
          b.dues[i] + tonumber(job.x) < ctx.now_ms then
     return L.expired(job.x)
   end
-  return too_large(R, b, i, job.big, max_payload)
+  return too_large(R, b, i, job, max_payload)
 end
 
 local function judge_row(R, b, i, max_payload, ctx)
@@ -53,14 +53,12 @@ local function judge_row(R, b, i, max_payload, ctx)
     why = judge_raw(b, i, max_payload)
     job = b.jobs[i]
   else
-    if b.records[i] then
-      job, b.headers[i] = L.class_of(ctx, b.records[i])
-    end
+    job = L.parse(b.records[i])
     why = bad_job(R, b, i, job, max_payload, ctx)
     b.jobs[i] = job
   end
   if not why and not b.is_granted and not b.is_pinned then
-    b.gates[i], why = L.wanted_gates(job, b.headers[i], ctx.gates[b.queue])
+    b.gates[i], why = L.gates_of(job, ctx.gates[b.queue])
   end
   b.whys[i] = why
   if why or b.raws[i] or b.gates[i] or job.u or job.n or job.S then
@@ -80,7 +78,7 @@ end
 
 local function begin_rows(b)
   b.records, b.tries, b.jobs, b.gates, b.broken = {}, {}, {}, b.gates or {}, {}
-  b.is_special, b.headers, b.has_members, b.has_keys = {}, {}, false, false
+  b.is_special, b.has_members, b.has_keys = {}, false, false
 end
 
 -- Read the records and tries of the rows from..to that have an id.

@@ -76,7 +76,7 @@ end
 
 -- Write to R:holds what the job holds from its start to its end.
 local function hold(R, b, i, s)
-  local id, text = b.ids[i], L.hold_of(b.jobs[i], b.headers[i], b.gates[i])
+  local id, text = b.ids[i], L.holding_started(b.gates[i], b.jobs[i] or {})
   if not text then
     if b.is_granted then
       db('HDEL', R .. ':holds', id)
@@ -148,7 +148,7 @@ end
 local function count_keys(R, b, run)
   local keys = {}
   for i = run.from, run.to do
-    keys[#keys + 1] = b.jobs[i] and b.jobs[i].K and string.match(b.headers[i], ' K=(%S+)')
+    keys[#keys + 1] = b.jobs[i] and b.jobs[i].K
   end
   if keys[1] then
     L.hint(L.count_keys, R, b.queue, keys)

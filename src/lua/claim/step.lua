@@ -85,7 +85,7 @@ local function new_context(R, q, now_us)
   return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead,
           epoch = L.whole(q.epoch_text), epoch_text = q.epoch_text, held = q.held,
           max = math.min(q.max, L.CLAIMS_MAX), bytes = L.STEP_BYTES, peek = PEEK_BYTES,
-          groups = {}, classes = {}, claimed = 0, parked = 0, solo_due = 0, book = book}
+          groups = {}, claimed = 0, parked = 0, solo_due = 0, book = book}
 end
 
 local function step_over_draft(R, q)
