@@ -68,14 +68,6 @@ local function judge_row(R, b, i, max_payload, ctx)
   b.has_keys = b.has_keys or job and job.K ~= nil
 end
 
--- HMGET; through the draft where the call may have changed these jobs.
-local function read_some(b, key, ids, from, to)
-  if b.is_new and not b.is_granted then
-    return L.ask(key, 'hash', 'HMGET', unpack(ids, from, to))
-  end
-  return db('HMGET', key, unpack(ids, from, to))
-end
-
 local function begin_rows(b)
   b.records, b.tries, b.jobs, b.gates, b.broken = {}, {}, {}, b.gates or {}, {}
   b.is_special, b.has_members, b.has_keys = {}, false, false
@@ -96,8 +88,8 @@ local function read_rows(R, b, from, to)
   if last < first then
     return
   end
-  local records = read_some(b, R .. ':jobs', ids, first, last)
-  local tries = read_some(b, R .. ':tries', ids, first, last)
+  local records = db('HMGET', R .. ':jobs', unpack(ids, first, last))
+  local tries = db('HMGET', R .. ':tries', unpack(ids, first, last))
   if not rows and from == 1 then
     b.records, b.tries = records, tries
     return

@@ -106,7 +106,6 @@ function L.settle_one(R, r, tries, flag, epoch, book)
   elseif not ok then
     return 'error ' .. L.error_text(what), false
   elseif r.verb ~= 'progress' then
-    book.ended[#book.ended + 1] = r.id
     return 'ok', true
   end
   return 'ok', false

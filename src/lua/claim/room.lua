@@ -14,12 +14,9 @@ L.SILENT_MS = 12000         -- without a beat for so long a worker is not counte
 local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet',
                 'queues', 'limits', 'room'}
 
--- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS, as
--- they were written together: what the call does to its jobs that db() does not know of, nil for
--- nothing
-local function known(R, peer, together)
+-- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS
+local function known(R, peer)
   local held = L.whole(peer.epoch) and db('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
-  held = together and held - #together.ended + together.started or held
   return {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
           places = L.whole(peer.row[4] or ''), counter = peer.counter}
 end
@@ -33,26 +30,13 @@ function L.worker_rows(R)
   return rows
 end
 
--- A list without the members of another.
-local function without(list, others)
-  local is_other, out = {}, {}
-  for _, one in ipairs(others or {}) do
-    is_other[one] = true
-  end
-  for _, one in ipairs(list) do
-    out[#out + 1] = not is_other[one] and one or nil
-  end
-  return out
-end
-
 -- How many jobs of each queue the workers from epoch `first` to `last` hold; nil where there are
 -- more than `most`, or their records are too large to be read. -> counts, how many jobs
-local function running_counts(R, first, last, most, ended)
+local function running_counts(R, first, last, most)
   local ids = db('ZRANGEBYSCORE', R .. ':running', first, last, 'LIMIT', 0, most + 1)
   if #ids > most then
     return nil, 0
   end
-  ids = without(ids, ended)
   local counts, bytes = {}, 0
   for from = 1, #ids, READ_AT_ONCE do
     if bytes > READ_BYTES then
@@ -78,13 +62,12 @@ end
 
 -- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many
 -- to read: it reads `most` in all. They are read when they are first asked for: of most queues as
--- many may run at once as there are places. ended(epoch) -> those of its jobs that end in this call
--- and db() does not know of, nil for none
-function L.job_counter(R, most, ended)
+-- many may run at once as there are places.
+function L.job_counter(R, most)
   local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
     if counts[epoch] == nil then
-      local of_worker, n = running_counts(R, epoch, epoch, left, ended and ended(epoch))
+      local of_worker, n = running_counts(R, epoch, epoch, left)
       counts[epoch], left = of_worker or false, left - n
     end
     return counts[epoch] and (counts[epoch][queue] or 0) or nil
@@ -153,15 +136,9 @@ end
 -- permit from all others for a second. Not the worker of this call, when it has just said that it
 -- has no room. Asked once in a call for each queue.
 function L.has_taker(book, queue)
-  local function together(epoch)
-    return epoch == book.epoch and book.together or nil
-  end
-  local function ended(epoch)
-    return epoch == book.epoch and book.together.ended or nil
-  end
   if book.takers == nil then
     book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS),
-                                          L.job_counter(book.R, TAKER_READ, ended)
+                                          L.job_counter(book.R, TAKER_READ)
   end
   if book.takers[queue] == nil then
     book.takers[queue] = false
@@ -170,7 +147,7 @@ function L.has_taker(book, queue)
       local is_silent = beat_ms and book.now_ms - beat_ms >= L.SILENT_MS
       local is_full = peer.epoch == book.epoch and book.room[queue] == 0
       if not is_full and not is_silent and L.serves(peer.row[9], queue) then
-        local word = L.room_in(known(book.R, peer, together(peer.epoch)), queue, book.count)
+        local word = L.room_in(known(book.R, peer), queue, book.count)
         if word == 'room' or word == 'new' then
           book.takers[queue] = true
           break

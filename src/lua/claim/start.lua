@@ -10,81 +10,24 @@ L.GROUP_COMMON = 6 -- values of a group before its jobs, common to all of them
 
 -- ---- what is written of the starts of a slice
 
--- Redis keeps a small hash or sorted set as a list and reads it from the start for each id (up to
--- 512 and 128 entries by default). For a hundred jobs that is most of the cost of a call. One value
--- over 64 bytes turns the list into a table, which it stays: so where a key comes to hold many,
--- such a value is written first and removed again.
-local MANY, LIST_FIELDS, LIST_MEMBERS = 32, 512, 128
-L.LONG = '-----------------------------------------------------------------'
-
--- Will it hold many with n more, and may it be a list still?
-function L.becomes_many(kind, has, n)
-  return has + n >= MANY and has <= (kind == 'hash' and LIST_FIELDS or LIST_MEMBERS)
-end
-
--- Of a kind of key: how to write, how to remove, and where the first name stands in the arguments.
-local COMMANDS = {hash = {'HSET', 'HDEL', 1}, zset = {'ZADD', 'ZREM', 2}}
-
--- Write a value for each of n names. args: arguments of the command; old: arguments that write the
--- old values back, of the names that have one.
-local function write_many(key, kind, n, args, old)
-  local add, remove, first = unpack(COMMANDS[kind])
-  if n == 0 then
-    return
-  elseif L.becomes_many(kind, L.count_coming(key, kind, n), n) then
-    -- In a hash a field with itself as its value, in a sorted set a member with the score 0.
-    args = {kind == 'hash' and L.LONG or 0, L.LONG, unpack(args)}
-    L.write_together(remove, key, {L.LONG}, function() end)
-  end
-  L.write_together(add, key, args, function()
-    local names = {}
-    for i = first, #args, 2 do
-      names[#names + 1] = args[i]
-    end
-    redis.pcall(remove, key, unpack(names))
-    if old[1] then
-      redis.pcall(add, key, unpack(old))
-    end
-  end)
-end
-
 local function new_starts()
-  return {n = 0, n_held = 0, running = {}, tries = {}, holds = {}, old = {}}
+  return {n = 0, running = {}, tries = {}}
 end
 
--- One command a key writes all starts, unless the call has changed something of these jobs before:
--- then they go through the draft.
-local function write_starts(R, s, b, ctx)
-  if b.is_new then
-    ctx.book.together.started = ctx.book.together.started + s.n
-    write_many(R .. ':tries', 'hash', s.n, s.tries, s.old)
-    write_many(R .. ':running', 'zset', s.n, s.running, {})
-    write_many(R .. ':holds', 'hash', s.n_held, s.holds, {})
-    return
-  end
+local function write_starts(R, s, ctx)
   for i = 1, s.n do
     db('ZADD', R .. ':running', ctx.epoch, s.running[2 * i])
     db('HSET', R .. ':tries', s.tries[2 * i - 1], s.tries[2 * i])
   end
 end
 
--- Job `id`, which starts, holds what this text says.
-function L.hold_text(s, id, text)
-  local n = s.n_held + 1
-  s.n_held, s.holds[2 * n - 1], s.holds[2 * n] = n, id, text
-end
-
 -- Write to R:holds what the job holds from its start to its end.
-local function hold(R, b, i, s)
+local function hold(R, b, i)
   local id, text = b.ids[i], L.holding_started(b.gates[i], b.jobs[i] or {})
-  if not text then
-    if b.is_granted then
-      db('HDEL', R .. ':holds', id)
-    end
-  elseif b.is_granted or not b.is_new then
+  if text then
     db('HSET', R .. ':holds', id, text)
-  else
-    L.hold_text(s, id, text)
+  elseif b.is_granted then
+    db('HDEL', R .. ':holds', id)
   end
 end
 
@@ -136,10 +79,10 @@ function L.tell_started(b, from, to, tries)
 end
 
 -- Rows that belong to a batch have something to hold, and are not special for that.
-local function hold_batches(R, b, run, s)
+local function hold_batches(R, b, run)
   for i = run.from, b.has_members and run.to or 0 do
     if b.jobs[i] and b.jobs[i].b and not b.is_special[i] then
-      hold(R, b, i, s)
+      hold(R, b, i)
     end
   end
 end
@@ -159,10 +102,7 @@ end
 local function start_run(R, b, run, s, ctx)
   local t = run.tries and L.tries(run.tries) or L.NEVER_TRIED
   L.start_rows(ctx, s, b, run.from, run.to, run.fence, t, run.gated)
-  for i = run.from, run.tries and run.to or 0 do
-    s.old[#s.old + 1], s.old[#s.old + 2] = b.ids[i], run.tries
-  end
-  hold_batches(R, b, run, s)
+  hold_batches(R, b, run)
   if b.has_keys and not run.tries then
     count_keys(R, b, run)
   end
@@ -223,7 +163,7 @@ local function bury(R, b, i, ctx)
 end
 
 -- A row that has more to do than to start. -> gated, as a group has it; nil: it does not start
-local function handle_special(R, b, i, fence, s, ctx)
+local function handle_special(R, b, i, fence, ctx)
   if b.whys[i] or b.raws[i] then
     give_record(R, b, i, fence - 1)
   end
@@ -234,7 +174,7 @@ local function handle_special(R, b, i, fence, s, ctx)
     b.parked = b.parked + 1
     return nil
   end
-  hold(R, b, i, s)
+  hold(R, b, i)
   local gates = b.gates[i]
   return gates and (L.must_end(ctx.book, gates) and 2 or 1) or 0
 end
@@ -249,15 +189,7 @@ local function take_from(b, key, from, to)
       members[i - from + 1] = raw
     end
   end
-  if not L.cut_of(key) then
-    db('ZREM', key, unpack(members))
-    return
-  end
-  L.cut(key, members, function()
-    for i = from, to do
-      redis.pcall('ZADD', key, b.scores[i] or L.int(b.dues[i]), members[i - from + 1])
-    end
-  end)
+  db('ZREM', key, unpack(members))
 end
 
 -- The first n rows leave the sets in which they waited.
@@ -322,7 +254,7 @@ local function handle_rows(R, b, judged, most, number, s, ctx)
   while i <= judged and ctx.claimed < most do
     local to, gated, fence, parked = i, 0, number + 2 * i - 1, b.parked
     if b.is_granted or b.is_special[i] then
-      gated = handle_special(R, b, i, fence, s, ctx)
+      gated = handle_special(R, b, i, fence, ctx)
     else
       to = end_of_run(b, i, math.min(judged, i + most - ctx.claimed - 1))
     end
@@ -359,6 +291,6 @@ function L.start_all(R, b, judged, most, ctx)
   if not b.is_granted then
     take_out(b, n)
   end
-  write_starts(R, s, b, ctx)
+  write_starts(R, s, ctx)
   return n, b.parked
 end

@@ -7,8 +7,6 @@
 --   dues     when it is due, ms
 --   sets     in which sorted sets they stand, as segments: {key, number of the last row}*
 --   raws     a raw member's bytes, scores: its score, whys: why it cannot be a job, by number
---   is_new   false: the call has changed something that these jobs may have, so they are read and
---            written one by one
 --   is_pinned  they pass no gates (broadcast/pinned.lua)
 --   has_caused  the death of one of them has added a job to this very queue
 -- judge.lua adds records, tries, jobs, gates and whys; start.lua writes.
@@ -17,12 +15,11 @@ local RAW_ROWS = 16
 local RAW_BYTES = 1048576
 
 function L.new_slice(queue)
-  return {queue = queue, n = 0, ids = {}, dues = {}, sets = {}, raws = {}, scores = {}, whys = {},
-          is_new = true}
+  return {queue = queue, n = 0, ids = {}, dues = {}, sets = {}, raws = {}, scores = {}, whys = {}}
 end
 
 -- The next n rows stand in this set.
-local function add_rows(b, key, n)
+function L.add_rows(b, key, n)
   local sets = b.sets
   b.n = b.n + n
   if sets[#sets - 1] == key then
@@ -32,80 +29,17 @@ local function add_rows(b, key, n)
   end
 end
 
--- When the first jobs of a set are due. Redis takes half a microsecond to print a score, and jobs
--- that were added together are due together: while there are few runs of one due time, it is asked
--- how long each run is.
-local RUNS = 8
-
--- The due times of ids[1..n], which are sorted by them, into dues, from number `at` on. first,
--- last: the scores of the first and of the last; runs: how many may be asked for (none where the
--- call has cut some of the set: they would be counted). -> how many are due by until_ms, when the
--- next one is
-local function read_dues(key, ids, n, first, last, dues, at, until_ms, runs)
-  local i, score = 1, first
-  for _ = 1, runs do
-    local due = L.due(score)
-    if due > until_ms then
-      return i - 1, due
-    end
-    local to = score == last and n or
-               math.min(n, i - 1 + L.ask(key, 'zset', 'ZCOUNT', score, score))
-    for k = at + i, at + to do
-      dues[k] = due
-    end
-    i = to + 1
-    if i > n then
-      return n, nil
-    end
-    score = L.ask(key, 'zset', 'ZSCORE', ids[i])
-  end
-  for k, rest in ipairs(L.ask(key, 'zset', 'ZMSCORE', unpack(ids, i, n))) do
-    local due = L.due(rest)
-    if due > until_ms then
-      return i + k - 2, due
-    end
-    dues[at + i + k - 1] = due
-  end
-  return n, nil
-end
-
--- The first ids of a set of which the call has changed nothing but that it has cut its first
--- members.
-function L.take_first(key, cut, room, b, until_ms)
-  local ids = L.ask(key, 'zset', 'ZRANGE', cut, cut + room)
-  local n = math.min(#ids, room)
-  if n == 0 then
-    return ids[1] and L.due(L.ask(key, 'zset', 'ZSCORE', ids[1])) or math.huge, #ids
-  end
-  local scores = L.ask(key, 'zset', 'ZMSCORE', ids[1], ids[n], ids[#ids])
-  local taken, head = read_dues(key, ids, n, scores[1], scores[2], b.dues, b.n, until_ms,
-                                cut == 0 and RUNS or 0)
-  if b.n == 0 then
-    b.ids = ids
-  else
-    for i = 1, taken do
-      b.ids[b.n + i] = ids[i]
-    end
-  end
-  add_rows(b, key, taken)
-  return head or #ids > n and L.due(scores[3]) or math.huge, #ids
-end
-
 -- Append up to `room` ids of a set that are due by until_ms. -> when the first one that stays is
 -- due (math.huge for none), how many there were at all
 function L.take_ids(key, room, b, until_ms)
-  local cut = L.cut_of(key)
-  if cut then
-    return L.take_first(key, cut, room, b, until_ms)
-  end
   local rows = db('ZRANGE', key, 0, room, 'WITHSCORES')
   for i = 1, #rows, 2 do
     local due = L.due(rows[i + 1])
     if due > until_ms or i > 2 * room then
       return due, #rows
     end
-    add_rows(b, key, 1)
-    b.ids[b.n], b.dues[b.n], b.is_new = rows[i], due, false
+    L.add_rows(b, key, 1)
+    b.ids[b.n], b.dues[b.n] = rows[i], due
   end
   return math.huge, #rows
 end
@@ -127,7 +61,7 @@ end
 local function add_raw(b, key, member, score_text, now_ms)
   local score = tonumber(score_text)
   local i = b.n + 1
-  add_rows(b, key, 1)
+  L.add_rows(b, key, 1)
   b.ids[i], b.raws[i], b.scores[i] = false, member, score_text
   b.dues[i] = score > L.SECONDS_TO and L.due(score_text) or now_ms
   b.whys[i] = bad_score(score)
@@ -169,7 +103,7 @@ end
 
 local function append(b, from, i)
   local n = b.n + 1
-  add_rows(b, from.sets[1], 1)
+  L.add_rows(b, from.sets[1], 1)
   b.ids[n], b.dues[n] = from.ids[i], from.dues[i]
   b.raws[n], b.scores[n], b.whys[n] = from.raws[i], from.scores[i], from.whys[i]
 end
@@ -188,7 +122,6 @@ local function merge(b, ids, raws, room, head, now_ms)
       k = k + 1
     end
   end
-  b.is_new = b.is_new and ids.is_new
   head = i <= ids.n and math.min(head, ids.dues[i]) or head
   return k <= raws.n and math.min(head, now_ms) or head
 end
@@ -241,8 +174,8 @@ function L.gather_solo(R, queue, room, ctx)
   local due, b = L.due(rows[2]), nil
   if due <= ctx.now_ms and room > 0 and ctx.held == 0 and ctx.claimed == 0 then
     b = L.new_slice(queue)
-    add_rows(b, key, 1)
-    b.ids[1], b.dues[1], b.is_new = rows[1], due, false
+    L.add_rows(b, key, 1)
+    b.ids[1], b.dues[1] = rows[1], due
     due = rows[4] and L.due(rows[4]) or math.huge
   end
   if due <= ctx.now_ms then

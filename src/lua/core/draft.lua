@@ -19,9 +19,8 @@
 -- the cells that were changed. A string has the one cell ''. The value of a member is its score, a
 -- number, in a set true. Where they matter: size (how many names are in Redis), more (how many more
 -- the cells make it), is_empty (nothing is in Redis), is_whole (the cells have all that is in
--- Redis), cut (how many first members L.cut removes), coming (how many names L.count_coming
--- announced), first (the first two members and their scores), last (the highest score), expire (ms,
--- or false to persist), erased (fields to delete unread: {names, before}, before: an earlier one),
+-- Redis), first (the first two members and their scores), last (the highest score), expire (ms, or
+-- false to persist), erased (fields to delete unread: {names, before}, before: an earlier one),
 -- and what draft_rows.lua keeps of a sorted set.
 --
 -- This file has the entries and how they are read, draft_change.lua how they are changed,
@@ -144,7 +143,7 @@ local function size_of(e)
     e.size = e.is_empty and 0 or read(e, SIZE[e.kind])
     e.is_empty = e.size == 0
   end
-  return e.size - (e.cut or 0) + (e.more or 0)
+  return e.size + (e.more or 0)
 end
 
 local function cell(e, name)
@@ -188,7 +187,7 @@ end
 
 -- Has the call changed nothing of this key? Fields to delete unread do not count.
 local function is_plain(e)
-  return #e.list == 0 and not e.cut
+  return #e.list == 0
 end
 
 -- If nothing is under any of these keys, the draft learns it by one read.
@@ -268,7 +267,7 @@ end
 -- -> how many members the call has removed from a sorted set. It must not have added any.
 function L.gone_from(key)
   local e = entry_of(key, 'zset')
-  return (e.cut or 0) - (e.more or 0)
+  return 0 - (e.more or 0) -- not -0, which prints as such
 end
 
 -- Does the call know that there is nothing under this key?
@@ -278,15 +277,6 @@ function L.is_known_empty(key)
     return known_empty[key] == true
   end
   return e.is_empty == true and is_plain(e)
-end
-
--- -> how many first members the call has cut from a sorted set; nil if it has changed it otherwise.
-function L.cut_of(key)
-  local e = entries[key]
-  if not e then
-    return 0
-  end
-  return #e.list == 0 and (e.cut or 0) or nil
 end
 
 -- A read past the draft, for what the call has not changed. Fails with ELATER_TYPE for a key of a
@@ -328,14 +318,6 @@ function L.need_types(R, list)
       size_of(e)
     end
   end
-end
-
--- n more names are going to be written by L.write_together. -> how many there are before
-function L.count_coming(key, kind, n)
-  local e = entry_of(key, kind)
-  size_of(e)
-  e.coming = (e.coming or 0) + n
-  return e.size + e.coming - n
 end
 
 -- -> {name, value}* of the changed cells that have a value.

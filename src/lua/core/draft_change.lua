@@ -152,16 +152,6 @@ function L.write_together(command, key, args, undo)
                        is_removal = is_removal}
 end
 
--- Remove these members, the first ones of a sorted set. undo(): puts them back. They are removed by
--- name: Redis 7.0 may load the first half of a torn transaction behind the one that was made
--- instead, and a removal by rank would then take the members behind them.
-function L.cut(key, members, undo)
-  local e = entry_of(key, 'zset')
-  remember(e, 'cut')
-  e.cut = (e.cut or 0) + #members
-  L.write_together('ZREM', key, members, undo)
-end
-
 -- ---- parts that may fail alone
 
 local function roll_back(since)

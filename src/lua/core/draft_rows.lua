@@ -6,10 +6,10 @@
 -- time. How many members lie between two scores is counted once, and is kept up to date from then
 -- on.
 --
--- It keeps in an entry: front {names, scores, n, is_all, from, cut}; from: no row before this one
--- counts, as long as so many are cut; heap {names, scores, n}, which may hold outdated scores of a
--- name; log {old score, new score}*, false for none; sums: low -> high -> {n, at}; at: how many
--- values of the log are counted in n.
+-- It keeps in an entry: front {names, scores, n, is_all, from}; from: no row before this one
+-- counts; heap {names, scores, n}, which may hold outdated scores of a name; log {old score, new
+-- score}*, false for none; sums: low -> high -> {n, at}; at: how many values of the log are counted
+-- in n.
 
 local FRONT_MOST = 512      -- rows in one piece
 local MANY_CHANGES = 16
@@ -78,12 +78,10 @@ end
 -- -> function() -> name and score of the next member in Redis that the call has not changed, from
 -- the first one on
 local function from_front(e, wanted)
-  local f, cut = e.front, e.cut or 0
+  local f = e.front
   if not f then
-    f = {names = {}, scores = {}, n = 0, is_all = e.is_empty, from = cut + 1, cut = cut}
+    f = {names = {}, scores = {}, n = 0, is_all = e.is_empty, from = 1}
     e.front = f
-  elseif f.cut ~= cut then
-    f.from, f.cut = cut + 1, cut
   end
   local i, is_first = f.from, true
   return function()
@@ -194,9 +192,8 @@ function L.rows(e, low, high, skip, count)
   local is_below, is_above = sides(low, high)
   local last, told, out, n = count and skip + count or math.huge, {}, {}, 0
   local wanted = math.min(last, FRONT_MOST)
-  -- Members that were cut are known by rank only. And where the call has changed many, from_front
-  -- does not have to skip the same ones again.
-  local is_by_rank = low == '-inf' or (e.cut or 0) > 0 or #e.list > MANY_CHANGES
+  -- Where the call has changed many, from_front does not have to skip the same ones again.
+  local is_by_rank = low == '-inf' or #e.list > MANY_CHANGES
   local kept = is_by_rank and from_front(e, wanted) or from_score(e, low, high, wanted)
   local changed = from_heap(e, told)
   local a, a_score = kept()
@@ -230,19 +227,6 @@ function L.rows(e, low, high, skip, count)
   return out
 end
 
--- -> how many of the first members, which the call has cut, lie in the range.
-local function count_cut(e, is_in)
-  local n = 0
-  if e.cut and e.cut > 0 then
-    from_front(e, e.cut)
-    for i = 1, e.cut do
-      local _, score = front_row(e, i, e.cut)
-      n = n + (score and is_in(score) and 1 or 0)
-    end
-  end
-  return n
-end
-
 -- -> how many members of a changed sorted set lie between two scores.
 function L.count_rows(e, low, high)
   local is_below, is_above = sides(low, high)
@@ -263,5 +247,5 @@ function L.count_rows(e, low, high)
     sum.n = sum.n + (is_in(log[i + 1]) and 1 or 0) - (is_in(log[i]) and 1 or 0)
   end
   sum.at = #log
-  return sum.n - count_cut(e, is_in)
+  return sum.n
 end

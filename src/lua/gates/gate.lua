@@ -15,9 +15,7 @@
 -- many permits the call has offered to parked jobs, programs and callers. let_in: queue -> jobs
 -- that hold all their gates and are claimed by this step, if it can (claims_next; grant.lua).
 -- timers: what public/limit.lua read of R:timers. peers, takers, count: of claim/room.lua. A step
--- fills in room: queue -> how many jobs it would still claim of it; epoch: of its worker; ended:
--- the jobs of this epoch that end in it; together: {ended, started}, what L.write_together writes
--- of this: the ids that end, how many start.
+-- fills in room: queue -> how many jobs it would still claim of it; epoch: of its worker.
 --
 -- A gate: {id, kind, name, key, waiters, limit, granted, free, is_armed}. waiters: the key of its
 -- waiters. free: how many permits are free, nil until it is asked for. is_armed: none is free, and
@@ -28,8 +26,7 @@ L.LIVES = 1e15              -- a holder without a lease has this and the ms sinc
 
 function L.book(R, now_us)
   return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {},
-          granted = {}, let_in = {}, offers = 0, room = {}, ended = {},
-          together = {ended = {}, started = 0}}
+          granted = {}, let_in = {}, offers = 0, room = {}}
 end
 
 -- A permit of this gate may be free: L.hand_on will see who waits.

@@ -144,15 +144,27 @@ end
 
 -- ---- starts
 
+-- Redis keeps a small hash or sorted set as a list and reads it from the start for each id (up to
+-- 512 and 128 entries by default). For a hundred jobs that is most of the cost of a call. One value
+-- over 64 bytes turns the list into a table, which it stays: so where a key comes to hold many,
+-- such a value is written first and removed again.
+local MANY, LIST_FIELDS, LIST_MEMBERS = 32, 512, 128
+local LONG = '-----------------------------------------------------------------'
+
+-- Will it hold many with n more, and may it be a list still?
+local function becomes_many(kind, has, n)
+  return has + n >= MANY and has <= (kind == 'hash' and LIST_FIELDS or LIST_MEMBERS)
+end
+
 -- Write a value for each of n names: columns, {first, second}* as the command takes them. has: how
 -- many names are there.
 local function add_many(s, command, key, n, columns, has, names, values)
   local kind = command == 'HSET' and 'hash' or 'zset'
-  if L.becomes_many(kind, has, n) then
-    add(s, {names = names, values = values, command, key, kind == 'hash' and L.LONG or 0, L.LONG,
+  if becomes_many(kind, has, n) then
+    add(s, {names = names, values = values, command, key, kind == 'hash' and LONG or 0, LONG,
             unpack(columns)})
-    remove(s, {values = kind == 'hash' and L.LONG or '0', kind == 'hash' and 'HDEL' or 'ZREM', key,
-               L.LONG})
+    remove(s, {values = kind == 'hash' and LONG or '0', kind == 'hash' and 'HDEL' or 'ZREM', key,
+               LONG})
   else
     add(s, {names = names, values = values, command, key, unpack(columns)})
   end

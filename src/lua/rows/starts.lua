@@ -3,6 +3,12 @@
 local NEVER_TRIED = L.NEVER_TRIED
 local NONE = {}
 
+-- Job `id`, which starts, holds what this text says.
+local function hold_text(s, id, text)
+  local n = s.n_held + 1
+  s.n_held, s.holds[2 * n - 1], s.holds[2 * n] = n, id, text
+end
+
 -- The rows from..to start: those that do for the first time are counted by their keys.
 local function count_keys(s, b, from, to)
   local counted, keys = s.keys[b.queue] or {}, b.keys
@@ -45,7 +51,7 @@ local function take_all(s, b, i, gates, fence)
     held[#held + 1] = unique_line(b.queue, job)
   end
   if held[1] then
-    L.hold_text(s.starts, id, table.concat(held, '\n'))
+    hold_text(s.starts, id, table.concat(held, '\n'))
   end
   return gated
 end
@@ -80,7 +86,7 @@ local function pass(s, b, i, fence)
     local g = gates[1]
     L.take_from(s, g, id, fence)
     if g.kind ~= 'rate' then
-      L.hold_text(s.starts, id, g.id)
+      hold_text(s.starts, id, g.id)
     end
     return g.gated
   end

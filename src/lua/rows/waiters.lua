@@ -68,7 +68,8 @@ local function line_of(s, g, queue)
   return line
 end
 
--- -> how many of the first n jobs of a line, {id, ticket}*, come before the second waiter with this ticket
+-- -> how many of the first n jobs of a line, {id, ticket}*, come before this ticket of the second
+-- waiter
 local function first_of(rows, n, second)
   while n > 1 and tonumber(rows[2 * n]) >= second do
     n = n - 1
