@@ -334,6 +334,38 @@ function scenarios.kept()
   step({{'c', 9}}, {}, nil, {{step({{'c', 9}})[1], 'done', 60000}})
 end
 
+-- Jobs are dead, with a unique key, a lock for which others wait, after earlier failures, told of, and one more than stay.
+function scenarios.dead()
+  add_many(9, 'a', 'attempts', 5, 'x')
+  add_many(2, 'b', 'unique', 'u', 'unique_mode', 'drop', 'lock', 'x', 'x')
+  add_many(2, 'b', 'lock', 'x', 'x')
+  add('c', 'on_dead', 'told', 'x')
+  local h = step({{'a', 9}, {'b', 9}, {'c', 9}})
+  step({{'b', 9}}, {ends(h, 1, 1)}, nil,
+       {{h[2], 'retry', 1500}, {h[3], 'dead', 100}, {h[10], 'dead', 100}, {h[4], 'progress', 0}})
+  server.now_us = server.now_us + 2000000
+  local again = step({{'a', 9}})
+  step({{'a', 9}}, {}, nil, {{again[1], 'dead', 100}, {h[4], 'dead', 100}, {h[5], 'retry', 5000}, {h[6], 'done', 5000}})
+  step({{'a', 9}}, {}, nil, {{h[7], 'dead', 4}})
+  step({{'a', 9}}, {}, nil, {{h[8], 'dead', 4}})
+  step({{'c', 9}}, {}, nil, {{h[11], 'dead', 4}})
+end
+
+-- Jobs with a key that is taken for some time after their end; one that another one has by now.
+function scenarios.unique_for()
+  for i = 1, 5 do
+    add('a', 'unique', 'u' .. i, 'unique_for', '5s', 'x')
+  end
+  local h = step({{'a', 9}})
+  redis('SET', key('uniq:a:u2'), h[1].id)
+  step({{'a', 9}}, {ends(h, 1, 2)})
+  step({{'a', 9}}, {}, nil, {{h[3], 'done', 4000}, {h[4], 'dead', 10}})
+  add('a', 'unique', 'u3', 'x')
+  server.now_us = server.now_us + 9000000
+  step({{'a', 9}}, {ends(h, 5, 5)})
+  add('a', 'unique', 'u5', 'x')
+end
+
 -- A job that is kept is among those whose time is over; a retry that is due after the last time.
 function scenarios.kept_by_hand()
   add_many(6, 'a', 'x')

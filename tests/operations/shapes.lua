@@ -68,6 +68,8 @@ return {
   stream('kept for an hour', {'attempts', '5'}, nil, KEPT),
   stream('member of a batch', {'batch', 'all'}, function(worker) worker.open_batch('all') end),
   stream('unique key', function(i) return {'unique', 'u' .. i} end),
+  stream('unique for a minute', function(i) return {'unique', 'u' .. i, 'unique_for', '60s'} end),
+  stream('one of 64 dies', nil, nil, {1, 'dead', '100'}),
   stream('open rate', nil, function(worker)
     worker.set_limit('r', 'rate', '1000000/1s', 'burst', '1000000')
     worker.set_gates('rate=r')

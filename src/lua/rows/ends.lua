@@ -70,11 +70,13 @@ local function load_beside(s, ids)
   s.beside = beside
 end
 
--- Job `id` ends, and has this unique key, <queue>:<key>.
-function L.note_unique(s, name, id)
-  local uniques = s.uniques or {names = {}, ids = {}}
+-- Job `id` ends, and has this unique key, <queue>:<key>. until_ms: text, when the key is free; 0 or
+-- nil: at once
+function L.note_unique(s, name, id, until_ms)
+  local uniques = s.uniques or {names = {}, ids = {}, untils = {}}
   local n = #uniques.names + 1
   s.uniques, uniques.names[n], uniques.ids[n] = uniques, name, id
+  uniques.untils[n] = until_ms and until_ms ~= '0' and (L.whole(until_ms) or L.odd()) or false
 end
 
 -- Job `id` ends. It holds this gate, or this unique key, which is free then, or is a member of this
@@ -88,6 +90,9 @@ local function note_hold(s, drops, order, id, line)
     ids[#ids + 1] = id
   elseif begin == OF_UNIQUE and string.sub(line, 1, 7) == 'uniq:0:' then
     L.note_unique(s, string.sub(line, 8), id)
+  elseif begin == OF_UNIQUE then
+    local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')
+    L.note_unique(s, name or L.odd(), id, until_ms)
   elseif begin == OF_BATCH and string.sub(line, 1, 6) == 'batch ' then
     L.note_member(s, string.sub(line, 7), id)
   else
@@ -131,7 +136,7 @@ local function drop_all(s, ids, holds, n_told)
   s.freed, s.touched = freed, order
 end
 
--- The unique keys that these jobs still have are free, but those with a successor are odd.
+-- The unique keys that these jobs still have are free, now or later. One with a successor is odd.
 local function free_uniques(s)
   local R, names, ids, locks, free = s.R, s.uniques.names, s.uniques.ids, {}, {'DEL', owners = {}}
   for i = 1, #names do
@@ -142,7 +147,11 @@ local function free_uniques(s)
   end
   for i = 1, #names do
     local key = R .. ':uniq:' .. names[i]
-    if redis.call('GET', key) == ids[i] then
+    local is_its = redis.call('GET', key) == ids[i]
+    if is_its and s.uniques.untils[i] then
+      s.expiries = s.expiries or {}
+      s.expiries[key] = s.uniques.untils[i]
+    elseif is_its then
       free[#free + 1], free.owners[#free.owners + 1] = key, ids[i]
     end
   end

@@ -1,6 +1,6 @@
 -- The jobs of a step over rows that ended well and are kept with their outcome (L.finish,
--- core/record.lua). One that is followed or has unique_for is odd; so are kept jobs with large
--- payloads whose time is over.
+-- core/record.lua). One that is followed is odd; so are kept jobs with large payloads whose
+-- time is over.
 --
 -- What the step knows: kept: {ids and outcomes (columns), of_queue: queue -> {ids, scores (until
 -- when each is kept), over: {ids, scores} of those whose time is over, nil for none}, over: {ids
@@ -13,7 +13,7 @@ local OF_JOB = {'tries', 'progress', 'errors', 'failures', 'results'}
 -- Result r of a job with these rows, which is kept. -> how many bytes it moves, its queue
 function L.keep_row(s, r, tries, record)
   local job = L.parse(record)
-  if not job or r.children or r.result or job.n or job.S or job.f then
+  if not job or r.children or r.result or job.n or job.S then
     return L.odd()
   end
   local kept = s.kept or {ids = {}, outcomes = {}, of_queue = {}}
@@ -29,7 +29,7 @@ function L.keep_row(s, r, tries, record)
     L.note_member(s, job.b, r.id)
   end
   if job.u then
-    L.note_unique(s, job.queue .. ':' .. job.u, r.id)
+    L.note_unique(s, job.queue .. ':' .. job.u, r.id, job.f)
   end
   its.ids[k], its.scores[k] = r.id, L.int(s.now_ms + r.a)
   return #record + #r.output, job.queue

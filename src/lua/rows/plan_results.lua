@@ -40,8 +40,6 @@ end
 local function plan_retried(s)
   local t, ids = s.retried, s.retried.ids
   set_fields(s, 'tries', {ids = ids, values = t.texts}, pairs_of(ids, t.tries))
-  set_fields(s, 'errors', s.had.errors, pairs_of(ids, t.outcomes))
-  set_fields(s, 'failures', s.had.failures, pairs_of(ids, t.lines))
   for key, set in pairs(s.waiting) do
     L.add_members(s, key, set.ids, set.scores)
   end
@@ -72,8 +70,16 @@ function L.plan_results(s)
   if s.progress[1] then
     set_fields(s, 'progress', s.had.progress, s.progress)
   end
+  local failed = s.failed
+  if failed.ids[1] then
+    set_fields(s, 'errors', s.had.errors, pairs_of(failed.ids, failed.outcomes))
+    set_fields(s, 'failures', s.had.failures, pairs_of(failed.ids, failed.lines))
+  end
   if s.retried.ids[1] then
     plan_retried(s)
+  end
+  if s.dead then
+    L.plan_dead(s)
   end
   if s.kept then
     plan_kept(s)

@@ -1,15 +1,15 @@
--- The results of a step over rows: jobs that failed and are tried again later, jobs that are kept
--- (kept.lua), and progress (claim/result.lua has all of them). Any other result is odd, and so is a
--- retry that is due within this step, or of a job that is pinned, a suspect, or replaced by a
--- successor.
+-- The results of a step over rows: jobs that failed and are tried again later or are dead
+-- (dead.lua), jobs that are kept (kept.lua), and progress (claim/result.lua has all of them). Any
+-- other result is odd, and so is a retry that is due within this step, or of a job that is pinned,
+-- a suspect, or replaced by a successor.
 --
--- What the step knows of them: retried: columns {ids, texts and tries (R:tries, old and new),
--- outcomes (R:errors), lines (R:failures)}; progress: {id, text}*; had: {ids, values} of what is
--- there and is replaced: errors, failures, results, and progress where there is some; gone: the
--- same, with keys, of what is removed: errors, progress; waiting: key of a set -> {ids, scores} of
--- those that wait in it now; late: queue -> {due, digits (of their priorities)}, and a list of
--- these queues; dues: {queue, due}*; counts: name of a counter -> n; host: of the worker; is_told:
--- id -> true, of plain ends, too; answers.
+-- What the step knows of them: retried: columns {ids, texts and tries (R:tries, old and new)};
+-- failed, of those that are dead, too: {ids, outcomes (R:errors), lines (R:failures)}; progress:
+-- {id, text}*; had: {ids, values} of what is there and is replaced: errors, failures, results, and
+-- progress where there is some; gone: the same, with keys, of what is removed: errors, progress;
+-- waiting: key of a set -> {ids, scores} of those that wait in it now; late: queue -> {due, digits
+-- (of their priorities)}, and a list of these queues; dues: {queue, due}*; counts: name of a
+-- counter -> n; host: of the worker; is_told: id -> true, of plain ends, too; answers.
 
 local function need_key(s, id, job)
   local owner = job.u and redis.call('GET', s.R .. ':uniq:' .. job.queue .. ':' .. job.u)
@@ -41,6 +41,16 @@ local function wait_again(s, id, job, due)
   count(s, 'failed:' .. queue)
 end
 
+-- An attempt has failed. had: the lines of earlier ones, false for none. -> its outcome
+local function note_failure(s, r, tries, state, had)
+  local f, n = s.failed, #s.failed.ids + 1
+  f.ids[n] = r.id
+  f.outcomes[n] = L.outcome(state, r.code, s.now_ms, tries.starts, r.text, r.output)
+  s.host = s.host or L.host_of(s.R, s.epoch_text)
+  f.lines[n] = L.add_failure(had, L.failure_line(s.now_ms, s.epoch_text, s.host, r.code, r.text))
+  return f.outcomes[n]
+end
+
 -- Result r of a job with these rows. -> how many bytes it moves
 local function retry(s, r, tries, record, had)
   local job, due = L.parse(record), s.now_ms + r.a
@@ -54,14 +64,24 @@ local function retry(s, r, tries, record, had)
   end
   local out, n = s.retried, #s.retried.ids + 1
   out.ids[n], out.texts[n], out.tries[n] = r.id, tries.text, L.tries_text(tries, due)
-  out.outcomes[n] = L.outcome('failed', r.code, s.now_ms, tries.starts, r.text, r.output)
-  s.host = s.host or L.host_of(s.R, s.epoch_text)
-  out.lines[n] = L.add_failure(had, L.failure_line(s.now_ms, s.epoch_text, s.host, r.code, r.text))
+  note_failure(s, r, tries, 'failed', had)
+  return #record + #r.output
+end
+
+-- The same of a job that is dead.
+local function bury(s, r, tries, record, had)
+  local job = L.parse(record)
+  if not job then
+    L.odd()
+  end
+  L.dead_row(s, r, job, note_failure(s, r, tries, 'dead', had))
+  count(s, 'failed:' .. job.queue)
+  count(s, 'dead:' .. job.queue)
   return #record + #r.output
 end
 
 -- The least amount of each result that is known here.
-local LEAST = {retry = 1, done = 1, progress = 0}
+local LEAST = {retry = 1, done = 1, progress = 0, dead = 0}
 
 -- Each result is of another job, which is no plain end, by a verb that is known here. -> ids, those
 -- of progress, results of jobs that leave the worker
@@ -120,10 +140,11 @@ end
 local function leave(s, r, tries, columns, i)
   local had, gone, id = s.had, s.gone, r.id
   note(gone.progress, id, columns.progress[i])
-  if r.verb == 'retry' then
+  if r.verb ~= 'done' then
     note(had.errors, id, columns.errors[i])
     note(had.failures, id, columns.failures[i])
-    return retry(s, r, tries, columns.jobs[i], columns.failures[i])
+    local fail = r.verb == 'retry' and retry or bury
+    return fail(s, r, tries, columns.jobs[i], columns.failures[i])
   end
   note(gone.errors, id, columns.errors[i])
   note(had.results, id, columns.results[i])
@@ -177,7 +198,7 @@ end
 -- Load the jobs that results tell of, at least one. -> ids of those that leave the worker
 function L.load_results(s)
   s.is_rare = true
-  s.retried = {ids = {}, texts = {}, tries = {}, outcomes = {}, lines = {}}
+  s.retried, s.failed = {ids = {}, texts = {}, tries = {}}, {ids = {}, outcomes = {}, lines = {}}
   s.progress, s.waiting, s.counts, s.late, s.woken, s.answers = {}, {}, {}, {}, {}, {}
   s.dues = {}
   s.had = {errors = nothing(), failures = nothing(), results = nothing()}
@@ -190,6 +211,9 @@ function L.load_results(s)
   ids = load_leaving(s, leaving, tries)
   if s.kept then
     L.load_over(s)
+  end
+  if s.dead then
+    L.load_dead(s)
   end
   need_absent(s)
   return ids

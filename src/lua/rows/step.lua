@@ -5,9 +5,9 @@
 -- once. What it does not know is odd: L.odd ends it before anything is written, and L.step makes
 -- the step anew over the draft, which knows every case. Both have the same outcome, to the key.
 --
--- Odd are: results but plain ends, progress, retries and jobs that are kept; jobs that are
+-- Odd are: results but plain ends, progress, retries, deaths and jobs that are kept; jobs that are
 -- cancelled, waited for or followed when they end; batches that end or lost a member; unique keys
--- with a successor or with unique_for; rates that are shut or no token buckets; leases; programs
+-- with a successor; rates that are shut or no token buckets; leases; programs
 -- and callers among the waiters, permits for two waiters at once, spots with several gates; pauses
 -- that end; queues that are marked (suspects, pinned and granted jobs, those aside) or have raw
 -- members; timers that are due; large payloads; and whatever is corrupt or of a foreign type.

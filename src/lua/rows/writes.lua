@@ -152,8 +152,8 @@ local function follow_results(s)
   end
 end
 
--- What follows the writes, and may fail: counters of what ended or failed, and of keys; workers are
--- woken.
+-- What follows the writes, and may fail: counters of what ended or failed, and of keys; unique keys
+-- that are free later; workers are woken.
 local function follow(s)
   for _, group in ipairs(s.q.ends) do
     if group.n > 0 then
@@ -162,6 +162,9 @@ local function follow(s)
   end
   for queue, keys in pairs(s.keys or {}) do
     pcall(L.count_keys, s.R, queue, keys)
+  end
+  for key, until_ms in pairs(s.expiries or {}) do
+    redis.pcall('PEXPIREAT', key, L.int(until_ms))
   end
   if s.retried then
     follow_results(s)
