@@ -34,8 +34,8 @@ function answer(facts) {
   process.stdout.write(JSON.stringify({ n, ...facts }) + '\n', () => process.exit(0));
 }
 
-function results(seen, end) {
-  answer({ seconds: (end - seen.first) / 1000, late_ms: seen.late_ms });
+function results(seen, end, more = {}) {
+  answer({ seconds: (end - seen.first) / 1000, late_ms: seen.late_ms, ...more });
 }
 
 module.exports = { span, mode, n, plan, now, handler, answer, results };

@@ -1,5 +1,6 @@
 """Jobs that are not plain: with options, tried before, behind locks, semaphores and rates; each compared with plain jobs.
-Also serial queues of graphile-worker, compared with one lock and a hundred locks."""
+Also serial queues of graphile-worker, compared with one lock and a hundred locks; its driver counts the jobs that
+began while another of their queue ran, since a queue that is not serial is no rival of a lock."""
 from . import laterd, modes, peers, redis
 
 # Name -> settings of the queue, limits, options of the i-th job, share of the jobs. With one lock
@@ -46,10 +47,11 @@ def _serial(queues, size, with_peers):
 
     def run():
         answer = graphile.run(f"serial{queues}", n, size.span)
-        return {"per_s": answer["n"] / answer["seconds"]}
+        return {"per_s": answer["n"] / answer["seconds"], "beside": answer["beside"]}
 
     return modes.Contestant(f"graphile-worker, serial queues: {queues}", "peer", run,
-                            f"not installed: {missing}" if missing and with_peers else missing, graphile.note)
+                            f"not installed: {missing}" if missing and with_peers else missing,
+                            "looks each ms, fsync off")
 
 
 def plan(size, with_peers):
@@ -60,4 +62,5 @@ def plan(size, with_peers):
     out.append(modes.Contestant("laterd, plain", "limit", lambda: modes.drain_once(kind, n), is_close=True))
     out += [_serial(queues, size, with_peers) for queues in (100, 1)]
     return modes.Mode("gated", f"no-op jobs with options and gates, {kind.places} places ({n:,}; one lock: a tenth)",
-                      [modes.Metric("per_s", "jobs/s", "", True)], out)
+                      [modes.Metric("per_s", "jobs/s", "", True),
+                       modes.Metric("beside", "beside another of its queue", "", False)], out)

@@ -10,7 +10,7 @@ MODULES = os.path.join(CACHE, "node_modules")
 # Command -> Debian package; a command that exists already is not installed again.
 PACKAGES = {"node": "nodejs", "npm": "npm", "ruby": "ruby", "sidekiq": "ruby-sidekiq", "celery": "celery",
             "beanstalkd": "beanstalkd", "redis-benchmark": "redis-tools"}
-NPM = ("bullmq@6", "ioredis@5", "graphile-worker@0.17", "pg@8")
+NPM = ("bullmq@6", "ioredis@5", "graphile-worker@0.18", "pg@8")
 SECONDS = 900
 
 
