@@ -299,7 +299,6 @@ function L.claim_all(R, queues, ctx)
   local heads = L.idle_heads(R, queues, ctx)
   for _, i in ipairs(turns_of(R, queues, heads, ctx)) do
     local q = queues[i]
-    L.learn(R .. ':heads', 'zset', q.name, ctx.heads[i] and tonumber(ctx.heads[i]))
     local head, why = claim_or_leave(R, q, ctx)
     heads[i] = head
     if why then

@@ -119,7 +119,7 @@ local function passes(b, i, fence, book)
   if b.is_granted then
     if b.let_in[i] then
       L.assign(b.let_in[i], 'is_claimed', true)
-      L.forget_spot(book, b.queue, id, b.let_in[i].spot)
+      L.forget_spot(book, b.queue, id)
     else
       L.unpark(book, b.queue, id, true)
     end

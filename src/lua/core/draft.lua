@@ -246,15 +246,6 @@ function L.know(key, names)
   return own_cells(e)
 end
 
--- Keep the value of a field or member that the caller has learned elsewhere. A value that the draft
--- knows already stays.
-function L.learn(key, kind, name, value)
-  local e = entry_of(key, kind)
-  if e.cells[name] == nil then
-    own_cells(e)[name], e.was[name] = value or false, value or false
-  end
-end
-
 -- -> the highest score that a sorted set has in Redis, nil for none.
 function L.last_score(key)
   local e = entry_of(key, 'zset')
@@ -290,10 +281,11 @@ function L.read_fields(key, names)
   if L.is_changed(key) then
     return db('HMGET', key, unpack(names))
   end
-  local values = L.ask(key, 'hash', 'HMGET', unpack(names))
+  local e = entry_of(key, 'hash')
+  local values = read(e, 'HMGET', unpack(names))
   for i, name in ipairs(names) do
-    if values[i] then
-      L.learn(key, 'hash', name, values[i])
+    if values[i] and e.cells[name] == nil then
+      learn(e, name, values[i])
     end
   end
   return values

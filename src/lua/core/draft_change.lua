@@ -25,13 +25,8 @@ local function mark_unsaved(e)
   end
 end
 
--- Change a cell whose old value is known. Where the caller has learned it elsewhere (L.learn), the
--- key itself may be unread: then its type is checked here, since a write that meets a foreign type
--- fails the whole call, outside of any part. (A string is its own cell.)
+-- Change a cell whose old value is known.
 local function put(e, name, value)
-  if e.list == NONE and not e.is_read and not e.is_empty and e.kind ~= 'string' then
-    size_of(e)
-  end
   local cells = own_cells(e)
   local old = cells[name]
   if depth > 0 then
@@ -45,7 +40,7 @@ local function put(e, name, value)
     e.more = (e.more or 0) - 1
   end
   cells[name] = value
-  if e.heap or e.log then
+  if e.order or e.log then
     L.rank(e, name, old, value)
   end
   if e.list == NONE then
@@ -161,7 +156,7 @@ local function roll_back(since)
       local now = t.cells[name]
       t.more = (t.more or 0) + (old and 1 or 0) - (now and 1 or 0)
       t.cells[name] = old
-      if t.heap or t.log then
+      if t.order or t.log then
         L.rank(t, name, now, old)
       end
     else

@@ -1,61 +1,16 @@
 -- A sorted set in the order that it will have once the draft is written (draft.lua).
 --
 -- Redis' own set stays as it is while the function runs. So its first members are read once, piece
--- by piece, and kept in `front`. Members that the call has changed are skipped there; they are in a
--- heap, ordered by score and name. So taking the first one again and again costs O(log n) each
--- time. How many members lie between two scores is counted once, and is kept up to date from then
--- on.
+-- by piece, and kept in `front`. Members that the call has changed are skipped there; they are in
+-- `order`. So taking the first one again and again costs O(log n) each time. How many members lie
+-- between two scores is counted once, and is kept up to date from then on.
 --
 -- It keeps in an entry: front {names, scores, n, is_all, from}; from: no row before this one
--- counts; heap {names, scores, n}, which may hold outdated scores of a name; log {old score, new
--- score}*, false for none; sums: low -> high -> {n, at}; at: how many values of the log are counted
--- in n.
+-- counts; order {names, scores}, sorted by both; log {old score, new score}*, false for none; sums:
+-- low -> high -> {n, at}; at: how many values of the log are counted in n.
 
 local FRONT_MOST = 512      -- rows in one piece
 local MANY_CHANGES = 16
-
--- ---- a heap
-
-local function comes_before(h, i, k)
-  local a, b = h.scores[i], h.scores[k]
-  return a < b or a == b and L.is_before(h.names[i], h.names[k])
-end
-
-local function swap(h, i, k)
-  h.names[i], h.names[k] = h.names[k], h.names[i]
-  h.scores[i], h.scores[k] = h.scores[k], h.scores[i]
-end
-
-local function push(h, name, score)
-  local i = h.n + 1
-  h.n, h.names[i], h.scores[i] = i, name, score
-  while i > 1 do
-    local parent = (i - i % 2) / 2
-    if not comes_before(h, i, parent) then
-      return
-    end
-    swap(h, i, parent)
-    i = parent
-  end
-end
-
-local function pop(h)
-  local name, score, i = h.names[1], h.scores[1], 1
-  swap(h, 1, h.n)
-  h.names[h.n], h.scores[h.n], h.n = nil, nil, h.n - 1
-  while 2 * i <= h.n do
-    local child = 2 * i
-    if child < h.n and comes_before(h, child + 1, child) then
-      child = child + 1
-    end
-    if not comes_before(h, child, i) then
-      break
-    end
-    swap(h, i, child)
-    i = child
-  end
-  return name, score
-end
 
 -- ---- the members in Redis
 
@@ -123,10 +78,39 @@ end
 
 -- ---- what the call has changed
 
--- The call gives a member another score, false for none: update the heap and the log.
+-- -> where a member with this score stands in the order, or would stand
+local function place_of(order, name, score)
+  local names, scores, from, to = order.names, order.scores, 1, #order.names + 1
+  while from < to do
+    local middle = math.floor((from + to) / 2)
+    local its = scores[middle]
+    if its < score or its == score and L.is_before(names[middle], name) then
+      from = middle + 1
+    else
+      to = middle
+    end
+  end
+  return from
+end
+
+local function insert(order, name, score)
+  local i = place_of(order, name, score)
+  table.insert(order.names, i, name)
+  table.insert(order.scores, i, score)
+end
+
+-- The call gives a member another score, false for none: update the order and the log. Members that
+-- it had not changed before are not in the order yet.
 function L.rank(e, name, old, score)
-  if e.heap and score then
-    push(e.heap, name, score)
+  if e.order then
+    if old and e.is_listed[name] then
+      local i = place_of(e.order, name, old)
+      table.remove(e.order.names, i)
+      table.remove(e.order.scores, i)
+    end
+    if score then
+      insert(e.order, name, score)
+    end
   end
   if e.log then
     local n = #e.log
@@ -134,32 +118,25 @@ function L.rank(e, name, old, score)
   end
 end
 
-local function heap_of(e)
-  if not e.heap then
-    e.heap = {names = {}, scores = {}, n = 0}
+local function order_of(e)
+  if not e.order then
+    e.order = {names = {}, scores = {}}
     for _, name in ipairs(e.list) do
       if e.cells[name] then
-        push(e.heap, name, e.cells[name])
+        insert(e.order, name, e.cells[name])
       end
     end
   end
-  return e.heap
+  return e.order
 end
 
--- -> function() -> name and score of the next changed member. It adds them to `told`, from which
--- the caller puts them back into the heap.
-local function from_heap(e, told)
-  local h, last = heap_of(e), nil
+-- -> function() -> name and score of the next changed member, from this score on
+local function from_order(e, low)
+  local order = order_of(e)
+  local i = place_of(order, '', low) - 1
   return function()
-    while h.n > 0 do
-      local name, score = pop(h)
-      if e.cells[name] == score and name ~= last then
-        told[#told + 1], told[#told + 2] = name, score
-        last = name
-        return name, score
-      end
-    end
-    return nil
+    i = i + 1
+    return order.names[i], order.scores[i]
   end
 end
 
@@ -190,12 +167,12 @@ end
 -- `skip`; count: how many at most, nil for all
 function L.rows(e, low, high, skip, count)
   local is_below, is_above = sides(low, high)
-  local last, told, out, n = count and skip + count or math.huge, {}, {}, 0
+  local last, out, n = count and skip + count or math.huge, {}, 0
   local wanted = math.min(last, FRONT_MOST)
   -- Where the call has changed many, from_front does not have to skip the same ones again.
   local is_by_rank = low == '-inf' or #e.list > MANY_CHANGES
   local kept = is_by_rank and from_front(e, wanted) or from_score(e, low, high, wanted)
-  local changed = from_heap(e, told)
+  local changed = from_order(e, (bound(low)))
   local a, a_score = kept()
   local b, b_score = changed()
   while a and is_below(a_score) do
@@ -220,9 +197,6 @@ function L.rows(e, low, high, skip, count)
     if n > skip then
       out[#out + 1], out[#out + 2] = name, score
     end
-  end
-  for i = 1, #told, 2 do
-    push(e.heap, told[i], told[i + 1])
   end
   return out
 end

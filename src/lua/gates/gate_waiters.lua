@@ -290,13 +290,9 @@ function L.unpark(book, queue, job, keeps)
 end
 
 -- A job that was let in is claimed: remove its spot.
-function L.forget_spot(book, queue, job, spot)
-  L.learn(book.R .. ':parked:' .. queue, 'zset', job, spot.ticket)
+function L.forget_spot(book, queue, job)
   db('ZREM', book.R .. ':parked:' .. queue, job)
   db('HDEL', book.R .. ':parked', job)
-  if spot.passed_over <= PASSED_OVER_MAX then
-    L.learn(book.R .. ':holds', 'hash', job, false) -- it reserved nothing
-  end
 end
 
 -- ---- opening
@@ -367,7 +363,6 @@ local function offer_to_queue(book, g, queue, next_ticket)
   local rows = db('ZRANGE', key, 0, most, 'WITHSCORES')
   for i = 1, #rows, 2 do
     jobs[#jobs + 1] = rows[i]
-    L.learn(key, 'zset', rows[i], tonumber(rows[i + 1]))
   end
   if jobs[2] then
     db('HMGET', book.R .. ':parked', unpack(jobs))
@@ -403,7 +398,6 @@ local function open(book, id)
     end
     local first = db('ZRANGE', g.waiters, 0, 1, 'WITHSCORES')
     local who, stays = first[1], false
-    L.learn(g.waiters, 'zset', who, tonumber(first[2]))
     if string.match(who, '^[@=]') then
       book.offers = book.offers + 1
       L.offer_to_outsider(book, g, who)
