@@ -37,28 +37,15 @@ function L.free_unique(R, name, id, for_until_ms)
   end
 end
 
--- The same for many, {name, id, for_until ms}*. Most keys are free at once and have no successor:
--- these are deleted with one command.
+-- The same for many, {name, id, for_until ms}*. A key of a foreign type is left.
 function L.free_uniques(R, uniques)
-  local locks, keys, ids = {}, {}, {}
+  local locks = {}
   for i, unique in ipairs(uniques) do
     locks[i] = R .. ':lock:~unique:' .. unique[1]
   end
   L.learn_absent(locks)
-  for i, unique in ipairs(uniques) do
-    local key = R .. ':uniq:' .. unique[1]
-    if (unique[3] or 0) > 0 or not L.is_known_empty(locks[i]) or L.is_changed(key) then
-      L.unless_foreign(L.free_unique, R, unpack(unique))
-    elseif redis.pcall('GET', key) == unique[2] then
-      keys[#keys + 1], ids[#ids + 1] = key, unique[2]
-    end
-  end
-  if keys[1] then
-    L.write_together('DEL', keys[1], {unpack(keys, 2)}, function()
-      for i, key in ipairs(keys) do
-        redis.pcall('SET', key, ids[i])
-      end
-    end)
+  for _, unique in ipairs(uniques) do
+    L.unless_foreign(L.free_unique, R, unpack(unique))
   end
 end
 
