@@ -143,8 +143,8 @@ local function leave(s, r, tries, columns, i)
   if r.verb ~= 'done' then
     note(had.errors, id, columns.errors[i])
     note(had.failures, id, columns.failures[i])
-    local fail = r.verb == 'retry' and retry or bury
-    return fail(s, r, tries, columns.jobs[i], columns.failures[i])
+    local end_as = r.verb == 'retry' and retry or bury
+    return end_as(s, r, tries, columns.jobs[i], columns.failures[i])
   end
   note(gone.errors, id, columns.errors[i])
   note(had.results, id, columns.results[i])
