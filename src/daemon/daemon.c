@@ -387,9 +387,9 @@ static int build(struct daemon *d, struct err *err)
         return -1;
     runner_set_guard(d->runner, d->guard);
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
-    d->remains =
-        remains_new(d->loop, d->link, d->conf->namespace, &d->me, daemon_on_remains_ended, d);
-    if (d->remains == NULL)
+    d->orphans =
+        orphans_new(d->loop, d->link, d->conf->namespace, &d->me, daemon_on_orphans_ended, d);
+    if (d->orphans == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     d->stray_keys = stray_keys_new(d->loop, d->link, d->store, d->conf->namespace);
     stray_keys_set_serves(d->stray_keys, serves, d);
@@ -416,7 +416,7 @@ static void tear_down(struct daemon *d)
     foreign_queues_free(d->foreign_queues);
     sched_free(d->sched);
     link_free(d->link);
-    remains_free(d->remains);
+    orphans_free(d->orphans);
     store_redis_free(d->store);
     unserved_done(&d->unserved);
     served_queues_free(d->served);

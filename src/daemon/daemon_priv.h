@@ -25,7 +25,7 @@
 #include "store/store_redis.h"
 #include "worker/guardian.h"
 #include "worker/identity.h"
-#include "worker/remains.h"
+#include "worker/orphans.h"
 #include "worker/state_folder.h"
 
 #define DAEMON_DOWN_LOG_MS 30000 /* at most one line about a lost link in this time */
@@ -45,7 +45,7 @@ struct daemon {
     struct link *link;
     struct store_redis *store;
     struct stray_keys *stray_keys;
-    struct remains *remains;
+    struct orphans *orphans;
     struct gate_settings *gate_settings;
     struct file_settings *schedule_settings, *topic_settings;
     struct schedules *schedules;
@@ -88,9 +88,9 @@ extern const struct sched_ops daemon_ops;
 struct link_events daemon_link_events(struct daemon *d);
 struct store_events daemon_store_events(struct daemon *d);
 struct runner_events daemon_runner_events(struct daemon *d);
-/* As loop_timer_f and remains_f. */
+/* As loop_timer_f and orphans_f. */
 void daemon_on_alarm(void *daemon);
-void daemon_on_remains_ended(void *daemon, int64_t victim, bool is_clear);
+void daemon_on_orphans_ended(void *daemon, int64_t victim, bool is_clear);
 /* Write the queues of which fewer jobs may run at once than there are places: "mail=4,web=2". */
 void daemon_tell_max_at_once(const struct daemon *d, struct buf *out);
 /* Have Redis tidied; now and then this also reports how the worker is. As the scheduler's tidy. */

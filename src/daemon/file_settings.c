@@ -32,12 +32,12 @@ struct file_settings {
     size_t n;
     bool is_said; /* else the file says nothing, and nothing is told */
     enum telling state;
-    size_t told;         /* how many were sent */
-    size_t piece;        /* the first one of the piece under way */
-    bool has_refused;    /* one of those that were told since the first piece */
-    struct mono read_at; /* when the file was read */
-    int64_t read_ms;     /* the same by Redis' clock, as it was told first; 0: not yet */
-    struct mono heard;   /* when Redis told now_us; 0: never */
+    size_t told;          /* how many were sent */
+    size_t piece;         /* the first one of the piece under way */
+    bool has_refused;     /* one of those that were told since the first piece */
+    struct mono read_at;  /* when the file was read */
+    int64_t read_ms;      /* the same by Redis' clock, as it was told first; 0: not yet */
+    struct mono received; /* when Redis told now_us; 0: never */
     int64_t now_us;
     char refusal[160]; /* of the whole call, as it was logged last */
 };
@@ -79,7 +79,7 @@ void file_settings_free(struct file_settings *s)
 static int64_t read_ms(struct file_settings *s)
 {
     if (s->read_ms == 0)
-        s->read_ms = (s->now_us + mono_until_us(s->heard, s->read_at)) / 1000;
+        s->read_ms = (s->now_us + mono_until_us(s->received, s->read_at)) / 1000;
     return s->read_ms;
 }
 
@@ -104,7 +104,7 @@ static void tell(struct file_settings *s)
     CLEANUP_FREE char(*counts)[24] = mem_new((n + 1) * sizeof(*counts));
     char when[24], pieces[24];
 
-    if (s->state != WANTED || s->epoch[0] == '\0' || s->heard.us == 0)
+    if (s->state != WANTED || s->epoch[0] == '\0' || s->received.us == 0)
         return;
     for (size_t i = 0; i < n; i++)
         nwords += s->all[from + i].n + 1;
@@ -268,12 +268,12 @@ void file_settings_registered(struct file_settings *s, int64_t epoch)
         begin(s);
 }
 
-void file_settings_hear(struct file_settings *s, int64_t now_us)
+void file_settings_note_time(struct file_settings *s, int64_t now_us)
 {
     if (s == NULL || now_us <= 0)
         return;
     s->now_us = now_us;
-    s->heard = mono_now();
+    s->received = mono_now();
 }
 
 void file_settings_beat(struct file_settings *s)

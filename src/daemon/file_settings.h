@@ -34,7 +34,7 @@ void file_settings_set(struct file_settings *s, const struct conf *conf);
 /* The worker was registered under this epoch. */
 void file_settings_registered(struct file_settings *s, int64_t epoch);
 /* Redis said what its clock shows. */
-void file_settings_hear(struct file_settings *s, int64_t now_us);
+void file_settings_note_time(struct file_settings *s, int64_t now_us);
 void file_settings_beat(struct file_settings *s);
 /* Answers that have not come will not come. */
 void file_settings_link_down(struct file_settings *s);

@@ -182,7 +182,7 @@ static void on_collected(void *arg, const struct reply *r)
 
     f->ncalled = 0;
     if (is_fine)
-        (void)server_clock_hear(&f->clock, f->asked, mono_now(), reply_int(reply_at(r, 0)));
+        (void)server_clock_note_time(&f->clock, f->asked, mono_now(), reply_int(reply_at(r, 0)));
     tell_refusal(f, is_fine ? "" : reply_kind(r) == REPLY_ERROR ? reply_str(r) : "a bad answer");
     for (size_t i = 0; i < n && !f->is_outdated; i++) {
         if (is_fine)
@@ -210,7 +210,7 @@ static void go_on(struct foreign_queues *f)
 {
     loop_alarm_set(f->alarm, MONO_NEVER);
     if (f->ncalled > 0 || !link_is_up(f->link) || f->is_stopped || f->epoch[0] == '\0' ||
-        f->clock.heard.us == 0)
+        f->clock.received.us == 0)
         return;
     ask(f);
     if (f->ncalled == 0)
@@ -297,14 +297,15 @@ void foreign_queues_registered(struct foreign_queues *f, int64_t epoch)
     go_on(f);
 }
 
-void foreign_queues_hear(struct foreign_queues *f, int64_t now_us)
+void foreign_queues_note_time(struct foreign_queues *f, int64_t now_us)
 {
     int64_t was_us;
 
     if (f == NULL || now_us <= 0)
         return;
     was_us = f->clock.behind_us;
-    (void)server_clock_hear(&f->clock, mono_add_ms(mono_now(), -f->answer_ms), mono_now(), now_us);
+    (void)server_clock_note_time(&f->clock, mono_add_ms(mono_now(), -f->answer_ms), mono_now(),
+                                 now_us);
     if (was_us - f->clock.behind_us > CLOSER_US && f->ncalled == 0)
         go_on(f);
 }

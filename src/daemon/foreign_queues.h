@@ -25,7 +25,7 @@ void foreign_queues_free(struct foreign_queues *f);
 void foreign_queues_set(struct foreign_queues *f, const struct served_queues *served);
 void foreign_queues_registered(struct foreign_queues *f, int64_t epoch);
 /* An answer tells the time of Redis. The more often, the more exact the next member is. */
-void foreign_queues_hear(struct foreign_queues *f, int64_t now_us);
+void foreign_queues_note_time(struct foreign_queues *f, int64_t now_us);
 /* A beat was answered: the link is up. */
 void foreign_queues_beat(struct foreign_queues *f);
 /* Redis says that this key has an earlier member, or a later one. */

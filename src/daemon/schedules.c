@@ -66,9 +66,9 @@ static void go_on(struct schedules *s);
 
 /* ---- the clock of Redis */
 
-static void hear(struct schedules *s, int64_t now_us)
+static void note_time(struct schedules *s, int64_t now_us)
 {
-    (void)server_clock_hear(&s->clock, s->asked, mono_now(), now_us);
+    (void)server_clock_note_time(&s->clock, s->asked, mono_now(), now_us);
 }
 
 static int64_t redis_now_ms(const struct schedules *s)
@@ -179,7 +179,7 @@ static void on_page(void *arg, const struct reply *r)
         s->is_stale = true; /* tried again with the next beat */
         return;
     }
-    hear(s, reply_int(reply_at(r, 0)));
+    note_time(s, reply_int(reply_at(r, 0)));
     if (s->is_first_page)
         text_copy(s->changing, sizeof(s->changing), reply_str(reply_at(r, 1)));
     s->is_first_page = false;
@@ -357,7 +357,7 @@ static void on_fired(void *arg, const struct reply *r)
 
     s->call = NONE;
     if (reply_kind(r) == REPLY_ARRAY)
-        hear(s, reply_int(reply_at(r, 0)));
+        note_time(s, reply_int(reply_at(r, 0)));
     s->is_second = reply_is(reply_at(reply_at(r, 1), 0), "moved");
     for (size_t i = 0; i < s->fire.n; i++) {
         struct schedule *one = s->fire.at[i];
@@ -455,14 +455,15 @@ void schedules_wake(struct schedules *s)
     go_on(s);
 }
 
-void schedules_hear(struct schedules *s, int64_t now_us)
+void schedules_note_time(struct schedules *s, int64_t now_us)
 {
     int64_t was_us;
 
     if (s == NULL || now_us <= 0)
         return;
     was_us = s->clock.behind_us;
-    (void)server_clock_hear(&s->clock, mono_add_ms(mono_now(), -s->answer_ms), mono_now(), now_us);
+    (void)server_clock_note_time(&s->clock, mono_add_ms(mono_now(), -s->answer_ms), mono_now(),
+                                 now_us);
     if (was_us - s->clock.behind_us > CLOSER_US)
         set_alarm(s);
 }

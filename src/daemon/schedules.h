@@ -22,7 +22,7 @@ void schedules_free(struct schedules *s);
 
 void schedules_registered(struct schedules *s, int64_t epoch);
 /* An answer tells the time of Redis. The more often, the more exact the next occurrence is. */
-void schedules_hear(struct schedules *s, int64_t now_us);
+void schedules_note_time(struct schedules *s, int64_t now_us);
 /* A beat was answered. changed: of later_v1_beat. */
 void schedules_beat(struct schedules *s, const char *changed);
 /* A wake says that a schedule has changed. */

@@ -72,11 +72,11 @@ static bool is_predecessor(const struct daemon *d, int64_t epoch)
     return d->state_folder != NULL && epoch == state_folder_predecessor(d->state_folder);
 }
 
-static int op_end_remains(void *ctx, int64_t victim)
+static int op_end_orphans(void *ctx, int64_t victim)
 {
     struct daemon *d = ctx;
 
-    return remains_end(d->remains, victim, is_predecessor(d, victim));
+    return orphans_end(d->orphans, victim, is_predecessor(d, victim));
 }
 
 static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter)
@@ -200,7 +200,7 @@ const struct sched_ops daemon_ops = {
     .step = op_step,
     .look = op_look,
     .fetch = op_fetch,
-    .end_remains = op_end_remains,
+    .end_orphans = op_end_orphans,
     .reap = op_reap,
     .tidy = op_tidy,
     .leave = op_leave,
@@ -230,10 +230,10 @@ void daemon_on_alarm(void *arg)
 }
 
 /* An answer has the time of Redis: what is timed to the millisecond learns it. */
-static void hear(struct daemon *d, int64_t now_us)
+static void note_time(struct daemon *d, int64_t now_us)
 {
-    schedules_hear(d->schedules, now_us);
-    foreign_queues_hear(d->foreign_queues, now_us);
+    schedules_note_time(d->schedules, now_us);
+    foreign_queues_note_time(d->foreign_queues, now_us);
 }
 
 /* Tell the guard first: the scheduler may start a job at once. */
@@ -243,8 +243,8 @@ static void on_registered(void *arg, const struct store_register_reply *r)
 
     if (d->guard != NULL)
         guard_alive(d->guard, r->sent);
-    file_settings_hear(d->schedule_settings, r->now_us);
-    file_settings_hear(d->topic_settings, r->now_us);
+    file_settings_note_time(d->schedule_settings, r->now_us);
+    file_settings_note_time(d->topic_settings, r->now_us);
     sched_on_registered(d->sched, mono_now(), r);
 }
 
@@ -254,8 +254,8 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
 
     if (r->now_us > 0)
         d->skew_ms = wall_skew_ms(r->now_us);
-    file_settings_hear(d->schedule_settings, r->now_us);
-    file_settings_hear(d->topic_settings, r->now_us);
+    file_settings_note_time(d->schedule_settings, r->now_us);
+    file_settings_note_time(d->topic_settings, r->now_us);
     if (r->status == STORE_OK && d->guard != NULL)
         guard_alive(d->guard, r->sent);
     sched_on_beat(d->sched, mono_now(), r);
@@ -264,7 +264,7 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
     gate_settings_beat(d->gate_settings);
     file_settings_beat(d->schedule_settings);
     file_settings_beat(d->topic_settings);
-    hear(d, r->now_us);
+    note_time(d, r->now_us);
     schedules_beat(d->schedules, r->schedules);
     foreign_queues_beat(d->foreign_queues);
 }
@@ -278,7 +278,7 @@ static void on_step(void *arg, const struct store_step_reply *r)
 {
     struct daemon *d = arg;
 
-    hear(d, r->now_us);
+    note_time(d, r->now_us);
     sched_on_step(d->sched, mono_now(), r);
 }
 
@@ -286,7 +286,7 @@ static void on_looked(void *arg, const struct store_look_reply *r)
 {
     struct daemon *d = arg;
 
-    hear(d, r->now_us);
+    note_time(d, r->now_us);
     sched_on_looked(d->sched, mono_now(), r);
 }
 
@@ -295,9 +295,9 @@ static void on_fetched(void *arg, const char *id, const char *payload, size_t n)
     sched_on_fetched(((struct daemon *)arg)->sched, mono_now(), id, payload, n);
 }
 
-void daemon_on_remains_ended(void *arg, int64_t victim, bool is_clear)
+void daemon_on_orphans_ended(void *arg, int64_t victim, bool is_clear)
 {
-    sched_on_remains_ended(((struct daemon *)arg)->sched, mono_now(), victim, is_clear);
+    sched_on_orphans_ended(((struct daemon *)arg)->sched, mono_now(), victim, is_clear);
 }
 
 static void on_reaped(void *arg, enum store_reap status, int64_t moved)
@@ -461,7 +461,7 @@ static void on_down(void *arg, enum error_class class, const char *text)
     if (d->was_up) {
         d->was_up = false;
         store_redis_reset(d->store);
-        remains_reset(d->remains);
+        orphans_reset(d->orphans);
         gate_settings_link_down(d->gate_settings);
         file_settings_link_down(d->schedule_settings);
         file_settings_link_down(d->topic_settings);

@@ -32,7 +32,7 @@ void peers_beat(struct peers *p, struct mono now, const struct store_peer *list,
 
 /* Whether a worker is known to be gone that was not reaped yet. */
 bool peers_has_gone(const struct peers *p);
-/* The worker whose remains are to be ended now (worker/remains.h), 0: none. peers_cleared takes the
+/* The worker whose orphans are to be ended now (worker/orphans.h), 0: none. peers_cleared takes the
  * answer. peers_not_asked: it could not be asked just now, so it is told again. */
 int64_t peers_to_clear(struct peers *p);
 void peers_not_asked(struct peers *p, int64_t epoch);

@@ -50,7 +50,7 @@ struct sched_ops {
     /* Which of these queues does a step have to name, now or within soon_ms? */
     int (*look)(void *ctx, int64_t soon_ms, const char *const *queues, size_t n);
     int (*fetch)(void *ctx, const char *id);       /* payload of a big job */
-    int (*end_remains)(void *ctx, int64_t victim); /* end what it left (worker/remains.h) */
+    int (*end_orphans)(void *ctx, int64_t victim); /* end what it left (worker/orphans.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*tidy)(void *ctx, int64_t epoch);
     int (*leave)(void *ctx, int64_t epoch);
@@ -125,7 +125,7 @@ void sched_on_looked(struct sched *s, struct mono now, const struct store_look_r
 void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
                       size_t n);
 /* This is no answer of the store: it may come at any time, and not at all after a lost link. */
-void sched_on_remains_ended(struct sched *s, struct mono now, int64_t victim, bool is_clear);
+void sched_on_orphans_ended(struct sched *s, struct mono now, int64_t victim, bool is_clear);
 void sched_on_reaped(struct sched *s, struct mono now, enum store_reap status, int64_t moved);
 void sched_on_tidied(struct sched *s, struct mono now);
 void sched_on_left(struct sched *s, struct mono now);

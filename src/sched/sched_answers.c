@@ -105,7 +105,7 @@ bool sched_is_not_ok(struct sched *s, struct mono now, enum store_status status)
 
 /* ---- answers */
 
-void sched_on_remains_ended(struct sched *s, struct mono now, int64_t victim, bool is_clear)
+void sched_on_orphans_ended(struct sched *s, struct mono now, int64_t victim, bool is_clear)
 {
     peers_cleared(s->peers, victim, is_clear);
     sched_go_on(s, now);

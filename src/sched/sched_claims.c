@@ -296,7 +296,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     queues_answered(s->queues, out->rooms, out->nrooms);
     if (sched_is_not_ok(s, now, r->status))
         return;
-    now_us = server_clock_hear(&s->clock, out->asked, now, r->now_us);
+    now_us = server_clock_note_time(&s->clock, out->asked, now, r->now_us);
     take_answers(s, now, out, r);
     s->gate_at = sched_gate_at(now, r->now_us, r->timer_ms);
     take_heads(s, now, now_us, out, r);

@@ -74,7 +74,7 @@ static void send_clear(struct sched *s)
 {
     int64_t epoch = peers_to_clear(s->peers);
 
-    if (epoch != 0 && s->ops->end_remains(s->ctx, epoch) < 0)
+    if (epoch != 0 && s->ops->end_orphans(s->ctx, epoch) < 0)
         peers_not_asked(s->peers, epoch);
 }
 

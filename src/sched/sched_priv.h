@@ -32,7 +32,7 @@ enum stop_stage {
     STOP_NOT,
     STOP_LETS_FINISH, /* running jobs may finish */
     STOP_SENT_TERM,   /* they were told to end */
-    STOP_CONFIRMS,    /* KILL was sent, or nothing runs: Redis has to hear of the ends */
+    STOP_CONFIRMS,    /* KILL was sent, or nothing runs: Redis has to be told of the ends */
 };
 
 /* A step under way. */

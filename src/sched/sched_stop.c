@@ -1,7 +1,7 @@
 /*
  * The stop. Claims end at once. Running jobs may finish until stop_timeout is over. Then they are
  * told to end by TERM, and STOP_KILL_MS later by KILL, whatever the grace of their queue. Last,
- * Redis must hear of the ends; STOP_CONFIRM_MS is the time for that.
+ * Redis must be told of the ends; STOP_CONFIRM_MS is the time for that.
  */
 #include "sched/sched_priv.h"
 

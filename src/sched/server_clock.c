@@ -2,16 +2,16 @@
 
 #define DRIFT 1000 /* one microsecond in this many */
 
-int64_t server_clock_hear(struct server_clock *c, struct mono asked, struct mono now,
-                          int64_t now_us)
+int64_t server_clock_note_time(struct server_clock *c, struct mono asked, struct mono now,
+                               int64_t now_us)
 {
-    int64_t heard_us = now.us - now_us;
-    int64_t known_us = c->behind_us + mono_until_us(c->heard, now) / DRIFT;
+    int64_t received_us = now.us - now_us;
+    int64_t known_us = c->behind_us + mono_until_us(c->received, now) / DRIFT;
 
-    if (c->heard.us == 0 || heard_us <= known_us ||
-        heard_us - known_us > mono_until_us(asked, now)) {
-        *c = (struct server_clock){heard_us, now};
-        known_us = heard_us;
+    if (c->received.us == 0 || received_us <= known_us ||
+        received_us - known_us > mono_until_us(asked, now)) {
+        *c = (struct server_clock){received_us, now};
+        known_us = received_us;
     }
     return now.us - known_us;
 }

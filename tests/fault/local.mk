@@ -8,7 +8,7 @@ redis_faults = tests/fault/test_addresses tests/fault/test_away tests/fault/test
 	tests/fault/test_lost_replies tests/fault/test_network tests/fault/test_rights \
 	tests/fault/test_slow_links
 life_faults = tests/fault/test_adoption tests/fault/test_counts tests/fault/test_kill tests/fault/test_leaks tests/fault/test_ledger \
-	tests/fault/test_life tests/fault/test_locks tests/fault/test_remains tests/fault/test_schedules tests/fault/test_silence tests/fault/test_time
+	tests/fault/test_life tests/fault/test_locks tests/fault/test_orphans tests/fault/test_schedules tests/fault/test_silence tests/fault/test_time
 host_faults = tests/fault/test_handlers tests/fault/test_host tests/fault/test_output \
 	tests/fault/test_payloads tests/fault/test_terminal
 if HAVE_CMOCKA

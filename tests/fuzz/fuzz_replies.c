@@ -42,7 +42,7 @@ struct world {
     size_t ncalls;
     struct run runs[RUNS_MAX];
     size_t nruns;
-    int64_t victim; /* worker whose remains are to be ended; 0: none */
+    int64_t victim; /* worker whose orphans are to be ended; 0: none */
     struct mono now, armed;
     unsigned random, ops;
     bool is_up, is_gone, relinked;
@@ -343,7 +343,7 @@ static void clear(void)
 
     w.victim = 0;
     if (victim != 0)
-        sched_on_remains_ended(w.sched, w.now, victim, w.random++ % 2 > 0);
+        sched_on_orphans_ended(w.sched, w.now, victim, w.random++ % 2 > 0);
 }
 
 static void pass(int64_t ms)

@@ -756,7 +756,7 @@ static bool has_cleared(struct fake *f)
     if (victim == 0 || f->clears_late)
         return false;
     f->clearing = 0;
-    sched_on_remains_ended(f->s, fake_now(f), victim, true);
+    sched_on_orphans_ended(f->s, fake_now(f), victim, true);
     return true;
 }
 

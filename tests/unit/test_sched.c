@@ -60,7 +60,7 @@ static void clear(struct fake *f, bool is_clear)
     int64_t victim = f->clearing;
 
     f->clearing = 0;
-    sched_on_remains_ended(f->s, fake_now(f), victim, is_clear);
+    sched_on_orphans_ended(f->s, fake_now(f), victim, is_clear);
 }
 
 static void test_predecessor_is_reaped_at_once(void **state)

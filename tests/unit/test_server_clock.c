@@ -14,8 +14,8 @@
 static int64_t hear(struct server_clock *c, int64_t us, int64_t way_us)
 {
     return UNIX + us + way_us -
-           server_clock_hear(c, (struct mono){1000000 + us}, (struct mono){1000000 + us + way_us},
-                             UNIX + us);
+           server_clock_note_time(c, (struct mono){1000000 + us},
+                                  (struct mono){1000000 + us + way_us}, UNIX + us);
 }
 
 static void test_the_fastest_answer_counts(void **state)
@@ -40,8 +40,8 @@ static void test_never_early(void **state)
     for (int64_t us = 0; us < 60000000; us += 7001) {
         int64_t now_us = UNIX + us - us / 1000; /* Redis' clock is the slower one */
         int64_t way_us = us % 1300;
-        int64_t shown =
-            server_clock_hear(&c, (struct mono){1 + us}, (struct mono){1 + us + way_us}, now_us);
+        int64_t shown = server_clock_note_time(&c, (struct mono){1 + us},
+                                               (struct mono){1 + us + way_us}, now_us);
 
         assert_true(shown >= now_us);
         assert_true(shown <= now_us + way_us + 1);
@@ -52,8 +52,8 @@ static void test_never_early(void **state)
 static int64_t hear_set(struct server_clock *c, int64_t us, int64_t step_us)
 {
     int64_t now_us = UNIX + us + step_us;
-    int64_t shown = server_clock_hear(c, (struct mono){1000000 + us},
-                                      (struct mono){1000000 + us + 400}, now_us);
+    int64_t shown = server_clock_note_time(c, (struct mono){1000000 + us},
+                                           (struct mono){1000000 + us + 400}, now_us);
 
     return shown > now_us + 400 ? shown - now_us - 400 : 0;
 }

@@ -53,7 +53,7 @@ struct keeper_ops {
     int (*beat)(void *ctx, int64_t epoch);
     int (*enter)(void *ctx, int64_t epoch, bool is_waiting);
     int (*ask_beats)(void *ctx);
-    int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/remains.h) */
+    int (*clear)(void *ctx, int64_t victim); /* end what it left running (worker/orphans.h) */
     int (*reap)(void *ctx, int64_t epoch, int64_t victim, const char *counter);
     int (*ask_done)(void *ctx);  /* is_once: was the command done already? */
     int (*tell_done)(void *ctx); /* is_once: it is done now */

@@ -23,7 +23,7 @@
 #include "store/store_redis.h"
 #include "worker/guardian.h"
 #include "worker/identity.h"
-#include "worker/remains.h"
+#include "worker/orphans.h"
 
 #define PLACE 0 /* of the guard's table, for the command */
 /* For the jobs of a laterd that died, whose settings are not known here. A job that kills all
@@ -45,7 +45,7 @@ struct lock {
     struct link *link;
     struct store_redis *store;
     struct gate_redis *gate;
-    struct remains *remains;
+    struct orphans *orphans;
     struct keeper *keeper;
     struct command *child;
     struct identity me;
@@ -99,7 +99,7 @@ static int op_ask_beats(void *ctx)
 
 static int op_clear(void *ctx, int64_t victim)
 {
-    return remains_end(((struct lock *)ctx)->remains, victim, false);
+    return orphans_end(((struct lock *)ctx)->orphans, victim, false);
 }
 
 static int op_reap(void *ctx, int64_t epoch, int64_t victim, const char *counter)
@@ -300,7 +300,7 @@ static void on_down(void *arg, enum error_class class, const char *text)
     struct lock *l = arg;
 
     store_redis_reset(l->store);
-    remains_reset(l->remains);
+    orphans_reset(l->orphans);
     keeper_link_down(l->keeper, mono_now(), class, text);
 }
 
@@ -457,8 +457,8 @@ static int build(struct lock *l, struct err *err)
     l->guard = guardian_guard(l->guardian);
     if (!guard_is_up(l->guard))
         return err_set(err, ERR_SYSTEM, "without its guard no command is run");
-    l->remains = remains_new(l->loop, l->link, t->ns, &l->me, on_cleared, l);
-    if (l->remains == NULL)
+    l->orphans = orphans_new(l->loop, l->link, t->ns, &l->me, on_cleared, l);
+    if (l->orphans == NULL)
         return err_set(err, ERR_SYSTEM, "no descriptors: raise the limit (ulimit -n)");
     l->store = store_redis_new(l->link, t->ns, &store_events);
     l->gate = gate_redis_new(l->link, t->ns, l->order->gate, &gate_events);
@@ -469,7 +469,7 @@ static int build(struct lock *l, struct err *err)
 static void take_apart(struct lock *l)
 {
     link_free(l->link);
-    remains_free(l->remains);
+    orphans_free(l->orphans);
     store_redis_free(l->store);
     gate_redis_free(l->gate);
     keeper_free(l->keeper);

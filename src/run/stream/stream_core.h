@@ -26,7 +26,7 @@ struct stream_item {
     unsigned place;
     struct guard *guard; /* NULL: it holds no lock */
     int64_t timeout_ms;
-    struct mono started, heard;
+    struct mono started, received;
     uint64_t at;          /* position of its first byte, counted like `queued` */
     enum run_end cause;   /* why we asked it to end; RUN_EXITED: we did not */
     bool lacks_heartbeat; /* if TIMED_OUT: by `heartbeat` */

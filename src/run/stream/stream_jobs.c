@@ -226,7 +226,7 @@ static void take(struct stream_proc *p, struct stream_item *it, const struct str
                  const char *line, size_t n, bool cut)
 {
     if (it != NULL)
-        it->heard = mono_now();
+        it->received = mono_now();
     if (a->word == STREAM_ADD)
         take_add(p, it, a, cut);
     else if (it == NULL)
@@ -249,7 +249,7 @@ void stream_jobs_line(struct stream_proc *p, const char *line, size_t n, bool cu
         stream_log_line(&p->log, LOG_LEVEL_INFO, "stdout", line, n, cut);
     } else if (a.word == STREAM_ALIVE && a.id[0] == '\0') {
         for (struct stream_item *it = p->first; it != NULL; it = it->next)
-            it->heard = mono_now();
+            it->received = mono_now();
     } else {
         take(p, find(p, a.id), &a, line, n, cut);
     }
@@ -263,7 +263,7 @@ static struct mono deadline_of(const struct stream_proc *p, const struct stream_
 
     if (it->cause != RUN_EXITED)
         return it->kill_at;
-    return mono_min(at, mono_add_ms(it->heard, p->conf->heartbeat_ms));
+    return mono_min(at, mono_add_ms(it->received, p->conf->heartbeat_ms));
 }
 
 void stream_jobs_start(struct stream_proc *p, const struct stream_job *job)
@@ -279,7 +279,7 @@ void stream_jobs_start(struct stream_proc *p, const struct stream_job *job)
                                .cause = RUN_EXITED,
                                .kill_at = MONO_NEVER};
     text_copy(it->id, sizeof(it->id), job->id);
-    it->heard = it->started;
+    it->received = it->started;
     *(p->last != NULL ? &p->last->next : &p->first) = it;
     p->last = it;
     p->running++;

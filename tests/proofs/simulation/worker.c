@@ -61,44 +61,44 @@ bool identity_is_of_other_boot(const struct identity *me, const struct store_pee
     return false;
 }
 
-/* ---- worker/remains.h, virtual */
+/* ---- worker/orphans.h, virtual */
 
-struct remains {
+struct orphans {
     struct worker *worker;
-    remains_f *cb;
+    orphans_f *cb;
     void *arg;
     struct event *event;
     int64_t epoch;
 };
 
-struct remains *remains_new(struct loop *loop, struct link *link, const char *ns,
-                            const struct identity *me, remains_f *cb, void *arg)
+struct orphans *orphans_new(struct loop *loop, struct link *link, const char *ns,
+                            const struct identity *me, orphans_f *cb, void *arg)
 {
-    struct remains *r = mem_new(sizeof(*r));
+    struct orphans *r = mem_new(sizeof(*r));
 
     (void)link;
     (void)ns;
     (void)me;
-    *r = (struct remains){loop->worker, cb, arg, NULL, 0};
+    *r = (struct orphans){loop->worker, cb, arg, NULL, 0};
     return r;
 }
 
-void remains_reset(struct remains *r)
+void orphans_reset(struct orphans *r)
 {
     world_cancel(r->event);
     r->event = NULL;
 }
 
-void remains_free(struct remains *r)
+void orphans_free(struct orphans *r)
 {
     if (r != NULL)
-        remains_reset(r);
+        orphans_reset(r);
     free(r);
 }
 
 static void on_searched(void *arg)
 {
-    struct remains *r = arg;
+    struct orphans *r = arg;
     bool is_clear = false;
 
     r->event = NULL;
@@ -116,7 +116,7 @@ static void on_searched(void *arg)
     r->cb(r->arg, r->epoch, is_clear);
 }
 
-int remains_end(struct remains *r, int64_t epoch, bool may_be_past)
+int orphans_end(struct orphans *r, int64_t epoch, bool may_be_past)
 {
     (void)may_be_past;
     if (r->event != NULL)
@@ -182,7 +182,7 @@ static void tear_down(struct worker *w)
     foreign_queues_free(d->foreign_queues);
     sched_free(d->sched);
     link_free(d->link);
-    remains_free(d->remains);
+    orphans_free(d->orphans);
     store_redis_free(d->store);
     unserved_done(&d->unserved);
     loop_alarm_free(d->alarm);
@@ -193,7 +193,7 @@ static void tear_down(struct worker *w)
     d->foreign_queues = NULL;
     d->sched = NULL;
     d->link = NULL;
-    d->remains = NULL;
+    d->orphans = NULL;
     d->store = NULL;
     d->alarm = NULL;
 }
@@ -315,7 +315,7 @@ static void build(struct worker *w)
     d->link = link_new(d->loop, &d->url, "default", conf->redis_timeout, &link_events);
     d->alarm_at = MONO_NEVER;
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
-    d->remains = remains_new(d->loop, d->link, "default", &d->me, daemon_on_remains_ended, d);
+    d->orphans = orphans_new(d->loop, d->link, "default", &d->me, daemon_on_orphans_ended, d);
     d->store = store_redis_new(d->link, "default", &store_events);
     /* Not by default: a run without schedules goes as it did before there were any. */
     if (plan->schedules > 0)

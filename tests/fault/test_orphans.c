@@ -180,7 +180,7 @@ static void count(struct sum *sum, int64_t since_ms)
 
 static void judge(const struct sum *sum, const char *what, int64_t mean_ms)
 {
-    print_message("figure remains: %s: %d of %d overlapped, passed on after %.3f s (mean), %.3f s "
+    print_message("figure orphans: %s: %d of %d overlapped, passed on after %.3f s (mean), %.3f s "
                   "at most\n",
                   what, sum->overlaps, sum->rounds, (double)sum->sum_ms / sum->rounds / 1000,
                   (double)sum->max_ms / 1000);
@@ -388,7 +388,7 @@ static void pass_on_in(int i, const char *what, int64_t since_ms)
 
     until_in(word, 2 * GIVEN_UP_MS);
     ms = time_of(word) - since_ms;
-    print_message("figure remains: %s: %d of 1 overlapped, passed on after %.1f s\n", what,
+    print_message("figure orphans: %s: %d of 1 overlapped, passed on after %.1f s\n", what,
                   lines(over), (double)ms / 1000);
     assert_int_equal(lines(over), 0);
     assert_in_range(ms, SILENCE_MS - 5000, GIVEN_UP_MS);

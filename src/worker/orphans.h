@@ -16,8 +16,8 @@
  *
  * Main thread. One worker at a time.
  */
-#ifndef LATER_WORKER_REMAINS_H
-#define LATER_WORKER_REMAINS_H
+#ifndef LATER_WORKER_ORPHANS_H
+#define LATER_WORKER_ORPHANS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,17 +26,17 @@
 #include "redis/link.h"
 #include "worker/identity.h"
 
-struct remains;
+struct orphans;
 
 /* is_clear: no process of it is left, and none can come. */
-typedef void remains_f(void *arg, int64_t epoch, bool is_clear);
+typedef void orphans_f(void *arg, int64_t epoch, bool is_clear);
 
 /* ns is copied; me must live as long as the result. NULL: no descriptors. */
-struct remains *remains_new(struct loop *loop, struct link *link, const char *ns,
-                            const struct identity *me, remains_f *cb, void *arg);
-void remains_free(struct remains *r); /* NULL is fine */
+struct orphans *orphans_new(struct loop *loop, struct link *link, const char *ns,
+                            const struct identity *me, orphans_f *cb, void *arg);
+void orphans_free(struct orphans *r); /* NULL is fine */
 /* The link is down: Redis will not answer what it was asked. */
-void remains_reset(struct remains *r);
+void orphans_reset(struct orphans *r);
 
 /*
  * End what this worker left. may_be_past: it is known to be the predecessor of this very worker, so
@@ -44,6 +44,6 @@ void remains_reset(struct remains *r);
  * loop, unless the link is lost before Redis has answered. -1: nothing was asked, since a search is
  * under way or the link is down.
  */
-int remains_end(struct remains *r, int64_t epoch, bool may_be_past);
+int orphans_end(struct orphans *r, int64_t epoch, bool may_be_past);
 
 #endif

@@ -1,4 +1,4 @@
-#include "worker/remains.h"
+#include "worker/orphans.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum fact { HOST, BOOT, PIDNS, PID, PSTART, PLACES, ROWS };
 /* A search. The thread owns it until it posts it. */
 struct search {
     struct mail mail;      /* first */
-    struct remains *owner; /* NULL: the result is not wanted any more; guarded by owner_lock */
+    struct orphans *owner; /* NULL: the result is not wanted any more; guarded by owner_lock */
     int64_t epoch;
     char worker[ORIGIN_WORKER];
     int64_t since;
@@ -33,11 +33,11 @@ struct search {
     bool is_clear, must_be_gone;
 };
 
-struct remains {
+struct orphans {
     struct link *link;
     char ns[80];
     const struct identity *me;
-    remains_f *cb;
+    orphans_f *cb;
     void *arg;
     struct mailbox *box;
     struct search *search; /* that runs on its thread; NULL: none */
@@ -82,7 +82,7 @@ static void *thread(void *arg)
 static void tell(const struct search *s)
 {
     if (s->found > 0)
-        log_warn("event=remains epoch=%lld killed=%zu left=%s reason=\"its worker %s and left them "
+        log_warn("event=orphans epoch=%lld killed=%zu left=%s reason=\"its worker %s and left them "
                  "running\"",
                  (long long)s->epoch, s->found, s->is_clear || !s->must_be_gone ? "0" : "some",
                  s->must_be_gone ? "died" : "stands still");
@@ -90,7 +90,7 @@ static void tell(const struct search *s)
 
 static void on_mail(void *arg, struct mail *mail)
 {
-    struct remains *r = arg;
+    struct orphans *r = arg;
     struct search *s = (struct search *)(void *)mail;
     int64_t epoch = s->epoch;
     bool is_clear = s->is_clear;
@@ -110,7 +110,7 @@ static const char *text_at(const struct reply *r, size_t i)
 }
 
 /* NULL: there is nothing to search for: the worker lives, or this host cannot tell. */
-static struct search *make_search(const struct remains *r, const struct store_peer *peer)
+static struct search *make_search(const struct orphans *r, const struct store_peer *peer)
 {
     enum identity_sight sight = identity_see(r->me, peer);
     struct search *s;
@@ -127,7 +127,7 @@ static struct search *make_search(const struct remains *r, const struct store_pe
 
 static void on_worker(void *arg, const struct reply *reply)
 {
-    struct remains *r = arg;
+    struct orphans *r = arg;
     const struct store_peer peer = {.epoch = r->epoch,
                                     .host = text_at(reply, HOST),
                                     .boot = text_at(reply, BOOT),
@@ -153,7 +153,7 @@ static void take_jobs(struct search *s, const struct reply *reply)
 
 static void on_jobs(void *arg, const struct reply *reply)
 {
-    struct remains *r = arg;
+    struct orphans *r = arg;
     struct search *s = TAKE_PTR(r->made);
     int64_t epoch = r->epoch;
 
@@ -176,10 +176,10 @@ static void on_jobs(void *arg, const struct reply *reply)
 
 /* ---- the owner's side */
 
-struct remains *remains_new(struct loop *loop, struct link *link, const char *ns,
-                            const struct identity *me, remains_f *cb, void *arg)
+struct orphans *orphans_new(struct loop *loop, struct link *link, const char *ns,
+                            const struct identity *me, orphans_f *cb, void *arg)
 {
-    struct remains *r = mem_new(sizeof(*r));
+    struct orphans *r = mem_new(sizeof(*r));
 
     r->link = link;
     text_copy(r->ns, sizeof(r->ns), ns);
@@ -194,7 +194,7 @@ struct remains *remains_new(struct loop *loop, struct link *link, const char *ns
     return r;
 }
 
-void remains_free(struct remains *r)
+void orphans_free(struct orphans *r)
 {
     if (r == NULL)
         return;
@@ -208,13 +208,13 @@ void remains_free(struct remains *r)
     free(r);
 }
 
-void remains_reset(struct remains *r)
+void orphans_reset(struct orphans *r)
 {
     r->epoch = 0;
     search_free(TAKE_PTR(r->made));
 }
 
-int remains_end(struct remains *r, int64_t epoch, bool may_be_past)
+int orphans_end(struct orphans *r, int64_t epoch, bool may_be_past)
 {
     CLEANUP_FREE char *worker = mem_printf("later:{%s}:worker:%lld", r->ns, (long long)epoch);
     CLEANUP_FREE char *running = mem_printf("later:{%s}:running", r->ns);
@@ -229,6 +229,6 @@ int remains_end(struct remains *r, int64_t epoch, bool may_be_past)
     if (link_call(r->link, 2 + ROWS, who, NULL, on_worker, r) == 0 &&
         link_call(r->link, 4, what, NULL, on_jobs, r) == 0)
         return 0;
-    remains_reset(r);
+    orphans_reset(r);
     return -1;
 }
