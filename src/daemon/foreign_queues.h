@@ -1,6 +1,6 @@
 /*
  * Delay queues of other programs that queues of this daemon adopt (`adopt` in the configuration):
- * when a member is due, this daemon asks Redis to make it a job (src/lua/v1/collect.lua). Every
+ * when a member is due, this daemon asks Redis to make it a job (src/lua/calls/collect.lua). Every
  * daemon that adopts a queue does so, and a member becomes one job, whoever comes first.
  *
  * The next due time of each is known, and all are asked about once a second, since a member may

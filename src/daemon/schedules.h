@@ -1,7 +1,7 @@
 /*
  * Schedules of the namespace, whoever defined them: this daemon computes when each is due, and asks
  * Redis to add its job then. Every daemon does so, and Redis takes what comes first
- * (src/lua/v1/fire.lua); the others are told what it has now.
+ * (src/lua/calls/fire.lua); the others are told what it has now.
  *
  * All schedules are read again when the beat or a wake says that one was changed. All functions
  * but schedules_new take NULL. Main thread.

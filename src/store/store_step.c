@@ -1,6 +1,6 @@
 /*
  * Encodes a step for later_v2_step and decodes its answer. The comment on top of
- * src/lua/v2/step.lua explains the fields.
+ * src/lua/calls/step.lua explains the fields.
  */
 #include "store/store_redis.h"
 

@@ -26,13 +26,13 @@ for file in src/lua/*/*.lua; do
 done
 # later_v1_rights must ask for every command that daemons use, and for no other. Left out here are functions that
 # only `later` calls: etc/users.acl grants their commands to its users.
-by_hand='v1/audit audit/job audit/jobs audit/sets audit/running audit/keys audit/beside audit/gates audit/queues audit/batches audit/schedules audit/topics audit/seen v1/distinct v1/series v1/list v1/metrics v1/batches v1/health v1/gates v1/workers'
-by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result public/batch_jobs public/batch_show public/top public/seen seen/bloom public/find v1/recent"
+by_hand='calls/audit audit/job audit/jobs audit/sets audit/running audit/keys audit/beside audit/gates audit/queues audit/batches audit/schedules audit/topics audit/seen calls/distinct calls/series calls/list calls/metrics calls/batches calls/health calls/gates calls/workers'
+by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result public/batch_jobs public/batch_show public/top public/seen seen/bloom public/find calls/recent"
 daemons=
 for file in src/lua/*/*.lua; do
     name=${file#src/lua/}
     name=${name%.lua}
-    case " $by_hand v1/rights " in
+    case " $by_hand calls/rights " in
     *" $(echo "${file#src/lua/}" | sed "s/\\.lua//") "*) ;;
     *) daemons="$daemons $file" ;;
     esac
@@ -40,16 +40,16 @@ done
 # shellcheck disable=SC2086 # the names are words
 used=$(grep -ho "'[A-Z]\{3,\}'" $daemons | cut -d"'" -f2 | sort -u |
     grep -vx 'WITHSCORES\|LIMIT\|KEEPTTL\|PXAT\|BYLEX\|COUNT\|REPLACE\|HSETNX\|NOPERM\|UTC\|OVERFLOW\|SAT\|INCRBY\|REV')
-asked=$(grep -o "{'[A-Z]*'\|check('[A-Z]*'" src/lua/v1/rights.lua | cut -d"'" -f2 | sort -u)
+asked=$(grep -o "{'[A-Z]*'\|check('[A-Z]*'" src/lua/calls/rights.lua | cut -d"'" -f2 | sort -u)
 for command in $used; do
     echo "$asked" | grep -qx "$command" || {
-        echo "$command is used by the library and not in src/lua/v1/rights.lua"
+        echo "$command is used by the library and not in src/lua/calls/rights.lua"
         exit 1
     }
 done
 for command in $asked; do
     echo "$used" | grep -qx "$command" || grep -q "\"$command\"" src/redis/*.c src/store/*.c src/daemon/*.c || {
-        echo "$command is in src/lua/v1/rights.lua and used by nothing that a daemon calls"
+        echo "$command is in src/lua/calls/rights.lua and used by nothing that a daemon calls"
         exit 1
     }
 done

@@ -75,7 +75,7 @@ static void each_key(struct buf *found, const char *function, bool big)
     }
 }
 
-/* All phases, in the order that the head comment of v1/audit.lua asks for. -> the findings */
+/* All phases, in the order that the head comment of calls/audit.lua asks for. -> the findings */
 static const char *run(const char *function)
 {
     static const char *const phases[] = {"running", "jobs",   "tries",    "errors", "failures",

@@ -1,5 +1,5 @@
 /*
- * Parses what is published on R:events (src/lua/v1/tail.lua): a first line about the message, then
+ * Parses what is published on R:events (src/lua/calls/tail.lua): a first line about the message, then
  * one event per line. Anybody might have published it, so what is malformed is refused. Pure.
  */
 #ifndef LATER_CLI_SHOW_TAIL_EVENT_H

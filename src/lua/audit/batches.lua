@@ -1,4 +1,4 @@
--- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about batches.
+-- Phases of later_v1_audit and later_v1_repair (calls/audit.lua) about batches.
 --   batches   (no name) HSCAN of the definitions
 --   members   NAME: one key members:<name> relative to R
 -- A batch must be readable, be in the one set that its state asks for, and have ended with all its

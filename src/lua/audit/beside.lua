@@ -1,4 +1,5 @@
--- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about what is kept beside the jobs.
+-- Phases of later_v1_audit and later_v1_repair (calls/audit.lua) about what is kept beside the
+-- jobs.
 --   tries errors failures results cancel progress   (no name) HSCAN: an entry must have its job
 --   workers                                         (no name) a worker must have its fields
 

@@ -1,4 +1,4 @@
--- Phases of later_v1_audit and later_v1_repair (v1/audit.lua) about gates, and their checks of a
+-- Phases of later_v1_audit and later_v1_repair (calls/audit.lua) about gates, and their checks of a
 -- parked job.
 --   parked holds   (no name) HSCAN of the hashes
 --   gates          NAME: keys relative to R: lock:… sem:… rate:granted:… wait:… granted:…

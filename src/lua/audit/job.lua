@@ -1,4 +1,4 @@
--- What an audit (v1/audit.lua) knows of a job, and how a repair changes it.
+-- What an audit (calls/audit.lua) knows of a job, and how a repair changes it.
 
 -- What the files of the audit share.
 local audit = {}

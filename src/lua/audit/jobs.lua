@@ -1,5 +1,5 @@
--- Phase jobs of later_v1_audit and later_v1_repair (v1/audit.lua): HSCAN of the records (no name).
--- Each job must be in exactly one set, and have its payload.
+-- Phase jobs of later_v1_audit and later_v1_repair (calls/audit.lua): HSCAN of the records (no
+-- name). Each job must be in exactly one set, and have its payload.
 
 local audit = L.audit
 local ask_many, ask, queue_of = audit.ask_many, audit.ask, audit.queue_of

@@ -1,4 +1,4 @@
--- Phase keys of later_v1_audit and later_v1_repair (v1/audit.lua): the types of the keys of the
+-- Phase keys of later_v1_audit and later_v1_repair (calls/audit.lua): the types of the keys of the
 -- namespace, and those of one job, worker or filter each.
 
 local audit = L.audit

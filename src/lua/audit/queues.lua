@@ -1,5 +1,5 @@
--- Phase `queue` of later_v1_audit and later_v1_repair (v1/audit.lua): what is derived from the sets
--- of a queue. NAME: queues. Their marks, heads and names must tell of the jobs in the sets.
+-- Phase `queue` of later_v1_audit and later_v1_repair (calls/audit.lua): what is derived from the
+-- sets of a queue. NAME: queues. Their marks, heads and names must tell of the jobs in the sets.
 
 -- -> marks that are missing, due ms of the first job, whether there is any job. Suspects do not
 -- count for the due ms: due ones are left out of the heads on purpose.

@@ -1,5 +1,5 @@
--- Phase running of later_v1_audit and later_v1_repair (v1/audit.lua): ZSCAN of the running jobs (no
--- name). Each must belong to a worker, and have a record and a start number.
+-- Phase running of later_v1_audit and later_v1_repair (calls/audit.lua): ZSCAN of the running jobs
+-- (no name). Each must belong to a worker, and have a record and a start number.
 
 local audit = L.audit
 local queue_of, worker_of, left_to = audit.queue_of, audit.worker_of, audit.left_to

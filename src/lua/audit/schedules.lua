@@ -1,4 +1,4 @@
--- Phase schedules of later_v1_audit and later_v1_repair (v1/audit.lua): HSCAN of the definitions
+-- Phase schedules of later_v1_audit and later_v1_repair (calls/audit.lua): HSCAN of the definitions
 -- (no name), and phase cursors of how far they are. A definition must be readable, and so must what
 -- is in it: the options of its jobs, for one. A cursor must belong to a schedule, or to one that is
 -- gone and will be forgotten.

@@ -1,7 +1,7 @@
--- What later_v1_audit and later_v1_repair (v1/audit.lua) check of the Bloom filters of later_seen
--- (seen/bloom.lua). Phase seen: HSCAN of R:seen (no name), each entry must be readable. Phase keys:
--- a generation must be one of its filter; one whose filter was removed by hand would stay until it
--- expires.
+-- What later_v1_audit and later_v1_repair (calls/audit.lua) check of the Bloom filters of
+-- later_seen (seen/bloom.lua). Phase seen: HSCAN of R:seen (no name), each entry must be readable.
+-- Phase keys: a generation must be one of its filter; one whose filter was removed by hand would
+-- stay until it expires.
 
 local function judge(ctx, name, text)
   if pcall(L.check_name, '', '', name) and L.parse_bloom(text) then

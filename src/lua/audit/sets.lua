@@ -1,4 +1,4 @@
--- Phase set of later_v1_audit and later_v1_repair (v1/audit.lua): ZSCAN of a set of jobs. Each
+-- Phase set of later_v1_audit and later_v1_repair (calls/audit.lua): ZSCAN of a set of jobs. Each
 -- member must have a record that names the queue of the set.
 
 local audit = L.audit

@@ -1,5 +1,5 @@
--- Phase topics of later_v1_audit and later_v1_repair (v1/audit.lua): HSCAN of the subscriptions (no
--- name). Each must be one, with names of queues.
+-- Phase topics of later_v1_audit and later_v1_repair (calls/audit.lua): HSCAN of the subscriptions
+-- (no name). Each must be one, with names of queues.
 
 local function judge(ctx, name, text)
   local is_name = pcall(L.check_subscription, name)

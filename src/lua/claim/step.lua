@@ -1,5 +1,5 @@
 -- A step: results in, claims out, one round trip for both. The function that is called has the wire
--- form (v1/step.lua, v2/step.lua).
+-- form (calls/step.lua).
 --
 -- A request: {epoch_text, link, held, max, ahead (ms), ends: {queue, start, n}*, end_ids: of all of
 -- them, results (result.lua), queues: {name, room, max_payload}*}

@@ -69,7 +69,7 @@ end
 
 -- Append the raw members that are due, up to `room`. They may be large: only those that are due are
 -- read, and no more bytes of them than a call may read. One that can never be due is buried when
--- tidied (v1/tidy.lua). -> the head that is left, never later than the first one is due
+-- tidied (calls/tidy.lua). -> the head that is left, never later than the first one is due
 local function take_raw(R, b, room, ctx)
   local key, known = R .. ':due:' .. b.queue, db('ZSCORE', R .. ':heads', b.queue)
   -- What this call has claimed of them were the first ones.

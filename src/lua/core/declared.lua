@@ -1,5 +1,5 @@
 -- What the file of a worker declares, with the time at which it was read: what was read last holds
--- in the whole fleet (v1/declare_schedules.lua, v1/declare_topics.lua).
+-- in the whole fleet (calls/declare_schedules.lua, calls/declare_topics.lua).
 
 local PIECES_MAX, WORDS_MAX = 100, 1000
 

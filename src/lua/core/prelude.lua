@@ -174,8 +174,8 @@ local known_root
 local known_queues, n_known = {}, 0
 
 -- L.tails: root -> until when its events are followed, and how many may still be told
--- (v1/tail.lua). L.events: the events of this call, false while nobody follows. Events that nobody
--- follows must cost nothing, so L.event is called only while L.events is set.
+-- (calls/tail.lua). L.events: the events of this call, false while nobody follows. Events that
+-- nobody follows must cost nothing, so L.event is called only while L.events is set.
 L.tails = {}
 L.events = false
 

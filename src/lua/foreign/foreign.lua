@@ -1,6 +1,6 @@
 -- Delay queues of other programs: a sorted set whose members become jobs. A member is the payload,
 -- or the name of a field of a hash that has it. `later import --zset` moves them at once
--- (v1/adopt.lua), a worker each when it is due (v1/collect.lua).
+-- (calls/adopt.lua), a worker each when it is due (calls/collect.lua).
 
 -- A score is a due time in unit s or ms. -> due ms; nil, why there is none, the due time in ms if
 -- the score is in the other unit (nil: it is a time in neither)

@@ -78,7 +78,7 @@ local OPTIONS = {
 
 local REPEATS = {['then'] = true} -- options that may be given more than once
 
--- For v1/import.lua, which refuses an option that is given twice itself.
+-- For calls/import.lua, which refuses an option that is given twice itself.
 L.OPTIONS = OPTIONS
 
 local function fill_gates(R, job, of_queue)

@@ -1,5 +1,5 @@
 -- Schedules: what adds a job again and again. A worker computes when one is due (src/schedule); the
--- library compares what the worker knows with what is here, and adds the jobs (v1/fire.lua).
+-- library compares what the worker knows with what is here, and adds the jobs (calls/fire.lua).
 --
 --   R:schedules        HASH  name -> its definition: a header, an empty line, the payload
 --   R:cursors          HASH  name -> how far it is: <name>=<value>, with spaces between them

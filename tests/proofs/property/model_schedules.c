@@ -1,5 +1,5 @@
 /*
- * Schedules in the model (src/lua/schedule, src/lua/v1/fire.lua).
+ * Schedules in the model (src/lua/schedule, src/lua/calls/fire.lua).
  */
 #include "model_gates.h"
 

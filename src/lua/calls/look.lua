@@ -2,8 +2,8 @@
 --
 -- Which of these queues, 1,000 at most, a step has to name now or soon: those with a head that is
 -- due within SOON ms, a mark, a pause, raw members, or jobs of priority 5 without a head (it was
--- lost). timer_ms: when a gate needs a step, as in v2/step.lua. A worker asks this once a second,
--- of its next queues by turns; the step that names them learns the rest. no-writes.
+-- lost). timer_ms: when a gate needs a step, as in calls/step.lua. A worker asks this once a
+-- second, of its next queues by turns; the step that names them learns the rest. no-writes.
 -- Cost: O(names).
 
 local MOST = 1000
