@@ -107,7 +107,7 @@ class Longest(unittest.TestCase):
         keys = [(c.function, c.what) for c in longest_calls.CASES]
         self.assertEqual(len(keys), len(set(keys)))
         there = set()
-        for folder in ("public", "v1", "v2"):
+        for folder in ("public", "calls"):
             folder = os.path.join(procs.TOP, "src/lua", folder)
             for name in os.listdir(folder):
                 with open(os.path.join(folder, name), encoding="utf-8") as f:

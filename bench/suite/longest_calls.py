@@ -98,13 +98,6 @@ def _(b):
     b.timed("later_v2_step", b.worker(), 1, 0, 512, 0, 2000, *queues, 0)
 
 
-@case("later_v1_step", "100 deaths, 1 MiB, `on_dead`")
-def _(b):
-    worker, ids = b.held("q", 100, MIB, "on_dead", "alert")
-    words = [word for i in ids for word in (i, 1, "dead", "q", 1000, 0, "T", "O")]
-    b.timed("later_v1_step", worker, 1, 0, 0, len(ids), *words, 0)
-
-
 # ---- workers
 
 
@@ -195,12 +188,6 @@ def _(b):
     worker = tidy(b, PAGE_BYTES)
     time.sleep(0.01)
     b.timed("later_v1_tidy", worker, 1, "q", 0)
-
-
-@case("later_v1_look", "1,024 queues")
-def _(b):
-    b.fill(1024, "redis.call('ZADD', R .. ':heads', 1, 'q' .. i)")
-    b.timed("later_v1_look", *[f"q{i}" for i in range(1, 1025)])
 
 
 @case("later_v2_look", "1,000 queues")

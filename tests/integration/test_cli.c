@@ -107,12 +107,12 @@ static void register_odd_worker(void)
 /* Claim one job of the queue; puts its start number in start. */
 static void claim(const char *queue, char start[24])
 {
-    struct reply *r = test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0",
-                                      "1", "0", "1", queue, "1", "1048576", NULL);
+    struct reply *r = test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0",
+                                      "1", "0", "1", queue, "1", "1048576", "0", NULL);
     const struct reply *one = reply_at(reply_at(r, 3), 0);
 
     (void)snprintf(start, 24, "%lld", (long long)reply_int(reply_at(one, 2)));
-    assert_int_equal(reply_len(reply_at(one, 0)), 12);
+    assert_int_equal(reply_len(reply_at(one, 6)), 12);
     reply_free(r);
 }
 
@@ -120,9 +120,9 @@ static void claim(const char *queue, char start[24])
 static void finish(const char *id, const char *start, const char *verb, const char *queue,
                    const char *code, const char *tail)
 {
-    struct reply *r =
-        test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1", "1", id,
-                        start, verb, queue, "60000", code, "what\033happened", tail, "0", NULL);
+    struct reply *r = test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0",
+                                      "1", "1", id, start, verb, queue, "60000", code,
+                                      "what\033happened", tail, "0", "0", NULL);
 
     assert_true(reply_is(reply_at(reply_at(r, 2), 0), "ok"));
     reply_free(r);
@@ -502,8 +502,8 @@ static void test_explain_queue(void **state)
     add(id, "mail", "x", "--lock", "door");
     claim("mail", start);
     add(id, "mail", "x", "--lock", "door");
-    reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "1", "8",
-                               "0", "1", "mail", "8", "1048576", NULL));
+    reply_free(test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "1", "8",
+                               "0", "1", "mail", "8", "1048576", "0", NULL));
     assert_int_equal(run("explain", "mail", NULL), 0);
     assert_says(&out, "mail: 31 waiting, 1 of them parked, 1 running, 1 dead; the next one:\n");
     assert_says(&out, "lock door");
@@ -556,8 +556,8 @@ static void test_explain(void **state)
     assert_int_equal(run("limits", "set", "$(id)", "semaphore", "1", NULL), 0);
     add(id, "mail", "x", "--sem", "$(id)");
     assert_int_equal(run("limits", "delete", "$(id)", NULL), 0);
-    reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1",
-                               "0", "1", "mail", "1", "1048576", NULL));
+    reply_free(test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", "1",
+                               "0", "1", "mail", "1", "1048576", "0", NULL));
     assert_int_equal(run("explain", id, NULL), 0);
     assert_says(
         &out,
@@ -691,8 +691,8 @@ static void test_add_with_gates(void **state)
     json_decref(j);
     claim("mail", start);
     add(second, "mail", "z", "--lock", "u:7");
-    reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "0", "1",
-                               "0", "1", "mail", "1", "1048576", NULL));
+    reply_free(test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", "1",
+                               "0", "1", "mail", "1", "1048576", "0", NULL));
     assert_int_equal(run("show", second, NULL), 0);
     assert_says(&out, "parked");
     assert_says(&out, "lock:u:7");
@@ -913,8 +913,8 @@ static void test_ls_elsewhere(void **state)
     claim("park", start);
     for (int i = 0; i < 2; i++)
         add(id, "park", "x", "--lock", "door");
-    reply_free(test_redis_call(&redis, "FCALL", "later_v1_step", "1", ROOT, epoch, "1", "1", "8",
-                               "0", "1", "park", "8", "1048576", NULL));
+    reply_free(test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "1", "8",
+                               "0", "1", "park", "8", "1048576", "0", NULL));
     assert_int_equal(run("ls", "park", NULL), 0);
     assert_says(&err, "later: queue park has no job in state due; it has 2 parked (--state "
                       "parked), 1 running (--state running)\n");

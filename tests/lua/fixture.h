@@ -210,6 +210,66 @@ static inline const char *named(const char *name)
     return shown(reply_named(fx.last, name));
 }
 
+/* ---- steps */
+
+/* A later_v2_step without ended jobs: its arguments up to the queues. */
+FX_FMT static inline const char *fcall_step(const char *fmt, ...)
+{
+    char *args = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    assert_true(vasprintf(&args, fmt, ap) >= 0);
+    va_end(ap);
+    return fcall("later_v2_step %s 0", keep(args));
+}
+
+/* The fields of a claim: those that its group has in common, and its own. */
+#define GROUP_COMMON 6
+#define GROUP_EACH 3
+enum claim_field {
+    CLAIM_QUEUE,
+    CLAIM_FENCE,
+    CLAIM_START,
+    CLAIM_ATTEMPT,
+    CLAIM_CRASHES,
+    CLAIM_GATED,
+    CLAIM_ID,
+    CLAIM_DUE,
+    CLAIM_RECORD
+};
+
+/* How many claims the last step brought. */
+static inline int count_claimed(void)
+{
+    int n = 0;
+
+    for (int g = 0; g < len_at(3, -1); g++)
+        n += (len_at(3, g, -1) - GROUP_COMMON) / GROUP_EACH;
+    return n;
+}
+
+/* A field of the i-th claim of the last step; of the fence, that of the first claim of its group.
+ */
+static inline const struct reply *claimed_node(int i, enum claim_field field)
+{
+    int g = 0, n;
+
+    for (; g < len_at(3, -1); g++) {
+        n = (len_at(3, g, -1) - GROUP_COMMON) / GROUP_EACH;
+        if (i < n)
+            break;
+        i -= n;
+    }
+    return node(3, g, (int)field < GROUP_COMMON ? (int)field : (int)field + GROUP_EACH * i, -1);
+}
+
+/* The same as text; "nil": there are fewer claims. */
+static inline const char *claimed(int i, enum claim_field field)
+{
+    return shown(claimed_node(i, field));
+}
+
 /* ---- helpers */
 
 static inline int64_t time_us(void)
@@ -292,18 +352,18 @@ static inline const char *serving(const char *queues, int places)
 /* An idle worker takes up to n jobs of a queue; -> the id of the first, "nil" for none. */
 static inline const char *claim(const char *w, const char *queue, int n)
 {
-    assert_starts(fcall("later_v1_step %s 1 0 %d 0 1 %s %d 1048576", w, n, queue, n), "[");
+    assert_starts(fcall_step("%s 1 0 %d 0 1 %s %d 1048576", w, n, queue, n), "[");
     assert_string_equal(at(1, -1), "ok");
-    return at(3, 0, 0, -1);
+    return claimed(0, CLAIM_ID);
 }
 
 /* One result of a job of queue mail, code 7, text T, tail O; -> the answer. */
 static inline const char *settle(const char *w, const char *id, int start, const char *verb,
                                  int64_t amount)
 {
-    assert_starts(fcall("later_v1_step %s 1 0 0 1 %s %d %s mail %lld 7 T O 0", w, id, start, verb,
-                        (long long)amount),
-                  "[");
+    assert_starts(
+        fcall_step("%s 1 0 0 1 %s %d %s mail %lld 7 T O 0", w, id, start, verb, (long long)amount),
+        "[");
     return at(2, 0, -1);
 }
 
@@ -357,10 +417,10 @@ static inline const char *claims(const char *w, int room)
 {
     struct buf b = BUF_INIT;
 
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 mail %d 1048576", w, room), "[");
+    assert_starts(fcall_step("%s 1 0 128 0 1 mail %d 1048576", w, room), "[");
     assert_string_equal(at(1, -1), "ok");
-    for (int i = 0; i < len_at(3, -1); i++)
-        buf_printf(&b, "%s%s", i > 0 ? " " : "", at(3, i, 0, -1));
+    for (int i = 0; i < count_claimed(); i++)
+        buf_printf(&b, "%s%s", i > 0 ? " " : "", claimed(i, CLAIM_ID));
     buf_add(&b, NULL, 0);
     return keep(buf_take(&b));
 }

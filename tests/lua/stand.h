@@ -21,7 +21,7 @@ static const char *const more_town[] = {
     ".HSET R:tries $X 2~2~2~5", ".HSET R:prio mail s", "broadcast web x", "v1_recent me@host $a $b",
     ".HSET bodies late body", ".ZADD foreign 2 nobody", "v1_collect $w 1 mail foreign bodies s - 0",
     "v1_quiet $v on", ".HDEL R:worker:$v quiet",
-    "v1_step $w 1 5 0 1 $P 1 progress mail 0 0 half '' 0",
+    "v2_step $w 1 5 0 1 $P 1 progress mail 0 0 half '' 0 0",
     /* A batch whose last members end here, a day in a calendar, a chain, what was counted. */
     "batch last then fresh finally fresh on_dead fresh keep 1h pay",
     "add apart batch last keep 1h lock batch x", "add apart batch last x", "batch_seal last",

@@ -204,9 +204,9 @@ static void fill(void)
     for (int i = 0; i < 4; i++)
         (void)add("work priority %d keep 1h x", i);
     (void)add_big(" in 1h");
-    (void)fcall("later_v1_step %s 1 0 4 0 1 work 4 1048576", w);
-    assert_int_equal(len_at(3, -1), 4);
-    (void)settle(w, at(3, 0, 0, -1), 1, "done", 60000);
+    (void)fcall_step("%s 1 0 4 0 1 work 4 1048576", w);
+    assert_int_equal(count_claimed(), 4);
+    (void)settle(w, claimed(0, CLAIM_ID), 1, "done", 60000);
     (void)redis("ZRANGE R:running 0 -1");
     (void)settle(w, at(0, -1), 1, "retry", 60000);
     (void)redis("ZRANGE R:running 0 -1");
@@ -214,9 +214,9 @@ static void fill(void)
     (void)settle(w, id, 1, "progress", 0);
     (void)fcall("later_cancel %s", id);
     (void)add_big(" priority 0");
-    (void)fcall("later_v1_step %s 1 9 1 0 1 mail 1 1048576", w);
-    assert_int_equal(len_at(3, -1), 1);
-    (void)settle(w, at(3, 0, 0, -1), 1, "dead", 100);
+    (void)fcall_step("%s 1 9 1 0 1 mail 1 1048576", w);
+    assert_int_equal(count_claimed(), 1);
+    (void)settle(w, claimed(0, CLAIM_ID), 1, "dead", 100);
     (void)add("mail in 1h token t x");
     (void)add("mail priority 9 x");
     (void)redis("ZADD R:due:mail 5 raw 1e300 never");
@@ -242,7 +242,7 @@ static void test_a_suspect_that_waits_for_an_idle_worker(void **state)
     (void)state;
     (void)crashed(2);
     w = worker();
-    (void)fcall("later_v1_step %s 1 1 4 0 1 %s", w, MAIL);
+    (void)fcall_step("%s 1 1 4 0 1 %s", w, MAIL);
     assert_string_equal(redis("ZSCORE R:heads mail"), "nil");
     assert_clean();
 }

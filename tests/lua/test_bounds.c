@@ -63,7 +63,7 @@ static void assert_short(const char *what)
 
 static const char *step(const char *w, const char *queues)
 {
-    return fcall("later_v1_step %s 1 0 192 0 %s", w, queues);
+    return fcall_step("%s 1 0 192 0 %s", w, queues);
 }
 
 /* ---- much of something */
@@ -119,10 +119,10 @@ static void test_many_die_where_many_are_dead(void **state)
     for (int i = 0; i < 192; i++)
         (void)add("mail x");
     assert_starts(step(w, "1 mail 192 1048576"), "[");
-    buf_printf(&line, "later_v1_step %s 1 0 0 %d", w, len_at(3, -1));
-    for (int i = 0; i < len_at(3, -1); i++)
-        buf_printf(&line, " %s 1 dead mail 100 1 T O", at(3, i, 0, -1));
-    buf_puts(&line, " 0");
+    buf_printf(&line, "later_v2_step %s 1 0 0 %d", w, count_claimed());
+    for (int i = 0; i < count_claimed(); i++)
+        buf_printf(&line, " %s 1 dead mail 100 1 T O", claimed(i, CLAIM_ID));
+    buf_puts(&line, " 0 0");
     assert_starts(call_line(keep(buf_take(&line))), "[");
     assert_string_equal(at(2, 0, -1), "ok");
     assert_short("dead");
@@ -153,7 +153,7 @@ static void test_parked_beside_others(void **state)
         (void)add("mail lock door x");
     id = add("web priority 3 x");
     assert_starts(step(w, "2 mail 192 1048576 web 192 1048576"), "[");
-    assert_string_equal(at(3, 0, 0, -1), id);
+    assert_string_equal(claimed(0, CLAIM_ID), id);
     assert_time(int_at(8, -1), -1000, 0); /* a step is needed again at once */
     for (int i = 0; i < 5; i++)
         assert_starts(step(w, "2 mail 192 1048576 web 192 1048576"), "[");
@@ -190,7 +190,7 @@ static void test_foreign_key_where_a_queue_stands_aside(void **state)
     (void)redis("DEL R:wait:lock:one R:wait:lock:two R:line:mail:lock:one");
     (void)redis("SET R:line:mail:lock:one x");
     (void)fcall("later_unlock two ann");
-    assert_starts(fcall("later_v1_step %s 1 0 10 0 1 mail 4 1048576", w), "[");
+    assert_starts(fcall_step("%s 1 0 10 0 1 mail 4 1048576", w), "[");
     assert_string_equal(at(6, 0, -1), "mail");
     assert_non_null(strstr(at(6, 1, -1), "line:mail:lock:one"));
     assert_string_equal(redis("SMEMBERS R:aside:mail"), "[lock:one]");
@@ -236,13 +236,12 @@ static void test_foreign_key_of_one_queue(void **state)
         (void)add("mail lock door x");
         id = add("web x");
         (void)redis("SET R:%s x", keys[i]);
-        assert_starts(
-            fcall("later_v1_step %s 1 0 10 1 %s 1 done web 0 0 T O 2 mail 5 1048576 web 5 "
-                  "1048576",
-                  w, held),
-            "[");
+        assert_starts(fcall_step("%s 1 0 10 1 %s 1 done web 0 0 T O 2 mail 5 1048576 web 5 "
+                                 "1048576",
+                                 w, held),
+                      "[");
         assert_string_equal(at(2, 0, -1), "ok");
-        assert_string_equal(at(3, 0, 0, -1), id);
+        assert_string_equal(claimed(0, CLAIM_ID), id);
         assert_string_equal(at(6, 0, -1), "mail");
         assert_string_equal(redis("EXISTS R:granted:mail R:line:mail:lock:door"),
                             i == 1 ? "1" : "0");
@@ -259,8 +258,7 @@ static void test_garbage_where_gates_are_named(void **state)
     (void)redis("HSET R:worker:%s gate rubbish", v);
     (void)redis("SADD R:aside:mail foo");
     (void)redis("HSET R:prio mail a");
-    assert_starts(fcall("later_v1_step %s 1 0 10 1 %s 1 done mail 0 0 T O 1 mail 5 1048576", w, id),
-                  "[");
+    assert_starts(fcall_step("%s 1 0 10 1 %s 1 done mail 0 0 T O 1 mail 5 1048576", w, id), "[");
     assert_string_equal(at(2, 0, -1), "ok");
     assert_string_equal(redis("EXISTS R:aside:mail"), "0");
     assert_starts(fcall("later_v1_reap %s %s 1 3 10", w, v), "[clear ");
@@ -279,7 +277,7 @@ static void test_replaced_while_its_worker_was_away(void **state)
     assert_starts(fcall("later_v1_register 0 back 1 %s 0 0 1 %s 1", w, id), "[");
     assert_string_equal(at(4, 0, -1), "taken");
     assert_string_equal(claim(v, "mail", 1), id);
-    assert_non_null(strstr(at(3, 0, 7, -1), "new"));
+    assert_non_null(strstr(claimed(0, CLAIM_RECORD), "new"));
 }
 
 int main(void)

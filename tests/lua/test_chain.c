@@ -104,20 +104,6 @@ static void test_the_result_is_the_payload(void **state)
     assert_non_null(strstr(shown(fx.last), "new"));
 }
 
-/* The daemon of the version before reports plain ends by protocol 1 and 2, as if there were no
- * chains. */
-static void test_an_older_worker_ends_it(void **state)
-{
-    const char *w = worker(), *a = add("a then b x"), *other = add("a y");
-
-    (void)state;
-    assert_string_equal(claim(w, "a", 9), a);
-    assert_starts(fcall("later_v1_step %s 1 0 50 0 1 b 50 1048576 1 a 2 %s %s", w, other, a), "[");
-    assert_string_equal(at(9, -1), "[]");
-    assert_string_equal(redis("HLEN R:jobs"), "1");
-    assert_non_null(strstr(redis("HVALS R:jobs"), text("p=%s", a)));
-}
-
 static void test_a_large_payload_goes_along(void **state)
 {
     const char *w = worker(), *big = text("%020000d", 7), *a, *b, *c;
@@ -683,7 +669,6 @@ int main(void)
     const struct CMUnitTest tests[] = {FX_TEST(test_a_chain_goes_on),
                                        FX_TEST(test_an_older_trace_goes_along),
                                        FX_TEST(test_the_result_is_the_payload),
-                                       FX_TEST(test_an_older_worker_ends_it),
                                        FX_TEST(test_a_large_payload_goes_along),
                                        FX_TEST(test_the_next_job_dies_at_once),
                                        FX_TEST(test_a_large_result_is_kept_apart),

@@ -1,7 +1,6 @@
 /*
  * later_v2_step: claims come as groups of jobs that begin alike; jobs that ended well and leave
- * nothing are told as lists of ids. Also what later_v1_step, for daemons of earlier versions, makes
- * of the same.
+ * nothing are told as lists of ids.
  */
 #include "fixture.h"
 
@@ -10,7 +9,6 @@
 #define NEW "mail 1 1 0 0" /* begin_of a group of first starts without gates */
 
 /* A group: queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*. */
-#define GROUP_COMMON 6
 
 /* What all jobs of a group have in common: queue, start, attempt, crashes, gated. */
 static const char *begin_of(int group)
@@ -893,7 +891,7 @@ static const char *const bad_ends[] = {"x",
                                        "1 mail 1 -1 j1",
                                        "1 mail 1 1e0 j1",
                                        "1 mail 1 9007199254740991 j1",
-                                       "1 mail 2 j1 j2", /* the form before library 19 */
+                                       "1 mail 2 j1 j2",
                                        "2 mail 1 1 j1",
                                        "2 mail 1 1 j1 mail",
                                        "2 mail 1 1 j1 mail 1",
@@ -951,83 +949,6 @@ static void test_status(void **state)
     assert_string_equal(snapshot(), before);
 }
 
-/* ---- daemons of earlier versions */
-
-/* Fields from..to of the i-th claim of later_v1_step: id, queue, start, attempt, crashes, fence,
- * due_ms, record, gated. */
-static const char *alone(int i, int from, int to)
-{
-    struct buf b = BUF_INIT;
-
-    for (int k = from; k <= to; k++)
-        buf_printf(&b, "%s%s", k > from ? " " : "", at(3, i, k, -1));
-    buf_add(&b, NULL, 0);
-    return keep(buf_take(&b));
-}
-
-/* Each claim comes by itself, of jobs that begin alike and differently, of two queues. */
-static void assert_alone(const char *w, const char *groups, int values)
-{
-    static const char *const adds[] = {"a", "b", "key K c", "lock door d", "e"};
-    static const char *const begins[] = {"mail 1 1 0", "mail 1 1 0", "mail 2 2 0", "mail 1 1 0",
-                                         "mail 1 1 0"};
-    static const char *const ends[] = {"1000 -mail\\na 0", "1001 -mail\\nb 0",
-                                       "1002 -mail K=K\\nc 0", "1003 -mail l=door\\nd 2",
-                                       "1004 -mail\\ne 0"};
-    const char *ids[5], *other = add("sms x");
-    int64_t fence;
-
-    add_in_order(adds, 5, ids);
-    set_tries(ids[2], "1 1 0 5");
-    assert_starts(fcall("later_v1_step %s 1 0 600 0 2 " MAIL " " SMS "%s", w, groups), "[");
-    assert_int_equal(len_at(-1), values);
-    assert_int_equal(len_at(3, -1), 6);
-    fence = int_at(3, 0, 5, -1);
-    for (int i = 0; i < 5; i++) {
-        assert_int_equal(len_at(3, i, -1), 9);
-        assert_string_equal(at(3, i, 0, -1), ids[i]);
-        assert_string_equal(alone(i, 1, 4), begins[i]);
-        assert_true(int_at(3, i, 5, -1) == fence + (int64_t)2 * i);
-        assert_string_equal(alone(i, 6, 8), ends[i]);
-    }
-    assert_string_equal(alone(5, 0, 4), text("%s sms 1 1 0", other));
-    assert_true(int_at(3, 5, 5, -1) >= fence + 10);
-    assert_string_equal(at(5, -1), "[-1 -1]");
-}
-
-static void test_previous_version(void **state)
-{
-    const char *w = worker(), *a, *b, *retried, *gated;
-
-    (void)state;
-    assert_alone(w, "", 9);
-    (void)redis("FLUSHALL");
-    w = worker();
-    assert_alone(w, " 0", 11);
-    a = at(3, 0, 0, -1);
-    b = at(3, 1, 0, -1);
-    retried = at(3, 2, 0, -1);
-    gated = at(3, 3, 0, -1);
-    assert_string_equal(text("%s %s", at(9, -1), at(10, -1)), "[] []");
-    /* Its groups have no start number: they are of first starts. */
-    (void)fcall("later_v1_step %s 1 3 0 0 0 2 sms 0 mail 5 %s %s j00000000000 %s %s", w, a, retried,
-                gated, b);
-    assert_int_equal(len_at(-1), 11);
-    assert_string_equal(text("%s %s", at(9, -1), at(10, -1)), "[2 settled 3 settled] []");
-    assert_string_equal(redis("HGET R:stats done:mail"), "3");
-    assert_string_equal(redis("EXISTS R:lock:door R:holds"), "0");
-    assert_string_equal(redis("HEXISTS R:jobs %s", retried), "1");
-    /* A result has its start number. */
-    assert_string_equal(settle(w, retried, 2, "done", 0), "ok");
-    /* It claims ahead, too. */
-    a = add("mail at %lld x", (long long)now_ms() + 800);
-    (void)fcall("later_v1_step %s 1 0 9 0 1 " MAIL " 0 1000", w);
-    assert_string_equal(text("%s %s", at(3, 0, 0, -1), at(10, -1)), text("%s []", a));
-    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 1 mail 1 1 %s", w, a);
-    assert_refused("ELATER_ARGS", "later_v1_step %s 1 0 9 0 1 " MAIL " 0 1001", w);
-    assert_non_null(strstr(fcall("later_v1_step %s 2 0 9 0 0 1 mail 1 %s", w, a), " link]"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_claims),
@@ -1059,8 +980,7 @@ int main(void)
                                        FX_TEST(test_ends_beside_foreign_limits),
                                        FX_TEST(test_error),
                                        FX_TEST(test_arguments),
-                                       FX_TEST(test_status),
-                                       FX_TEST(test_previous_version)};
+                                       FX_TEST(test_status)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

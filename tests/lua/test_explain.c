@@ -4,7 +4,7 @@
 /* A step with this room in queue mail, of a worker that says it holds nothing. */
 static void step(const char *w, int room)
 {
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 mail %d 1048576", w, room), "[");
+    assert_starts(fcall_step("%s 1 0 128 0 1 mail %d 1048576", w, room), "[");
     assert_string_equal(at(1, -1), "ok");
 }
 
@@ -225,9 +225,8 @@ static void test_suspect(void **state)
     (void)redis("ZADD R:solo:mail 1767225600000 %s", id);
     explains(id, "nothing", "web1 (pid 77) has room");
     other = add("mail x");
-    assert_starts(fcall("later_v1_step %s 1 1 1 0 1 mail 1 1048576", w),
-                  "["); /* it runs something else */
-    assert_string_equal(at(3, 0, 0, -1), other);
+    assert_starts(fcall_step("%s 1 1 1 0 1 mail 1 1048576", w), "["); /* it runs something else */
+    assert_string_equal(claimed(0, CLAIM_ID), other);
     explains(id, "alone",
              "its worker died 2 times under it, so it starts only where nothing else runs: web1 "
              "(pid 77) runs 1 job");
@@ -347,7 +346,7 @@ static void test_semaphore(void **state)
     assert_int_equal(reply_count(reply_named(fx.last, "holders")), 80);
     /* A job of another queue is before it. When that queue is paused, its job does not count. */
     (void)add("sms sem smtp x");
-    assert_starts(fcall("later_v1_step %s 1 0 9 0 1 sms 9 1048576", w), "[");
+    assert_starts(fcall_step("%s 1 0 9 0 1 sms 9 1048576", w), "[");
     id = add("mail sem smtp x");
     step(w, 1);
     explains(id, "semaphore", "; 12 wait before it: 11 of queue mail, 1 of queue sms");

@@ -7,11 +7,11 @@
 static const char *end_and_claim(const char *w, const char *id, int start, const char *verb,
                                  int room)
 {
-    assert_starts(fcall("later_v1_step %s 1 0 128 1 %s %d %s mail %d 0 '' '' 1 mail %d 1048576", w,
-                        id, start, verb, strcmp(verb, "dead") == 0 ? 10 : 0, room),
+    assert_starts(fcall_step("%s 1 0 128 1 %s %d %s mail %d 0 '' '' 1 mail %d 1048576", w, id,
+                             start, verb, strcmp(verb, "dead") == 0 ? 10 : 0, room),
                   "[");
     assert_string_equal(at(2, 0, -1), "ok");
-    return len_at(3, -1) > 0 ? at(3, 0, 0, -1) : "";
+    return count_claimed() > 0 ? claimed(0, CLAIM_ID) : "";
 }
 
 /* No key of any gate is left. */
@@ -287,7 +287,7 @@ static void test_lock_of_jobs(void **cmocka_state)
 
     (void)cmocka_state;
     assert_string_equal(claims(w, 10), text("%s %s", a, free_one));
-    fence = int_at(3, 0, 5, -1);
+    fence = atoll(claimed(0, CLAIM_FENCE));
     assert_string_equal(redis("HGET R:lock:door holder"), a);
     assert_string_equal(fcall("later_fence_check door %lld", (long long)fence), "1");
     assert_string_equal(state_of(b), "parked");
@@ -295,8 +295,8 @@ static void test_lock_of_jobs(void **cmocka_state)
     assert_string_equal(claims(w, 10), "");
     assert_string_equal(at(5, -1), "[-1]"); /* parked jobs need no step */
     assert_string_equal(end_and_claim(w, a, 1, "done", 10), b);
-    assert_true(int_at(3, 0, 5, -1) > fence);
-    assert_string_equal(redis("HGET R:lock:door fence"), at(3, 0, 5, -1));
+    assert_true(atoll(claimed(0, CLAIM_FENCE)) > fence);
+    assert_string_equal(redis("HGET R:lock:door fence"), claimed(0, CLAIM_FENCE));
     assert_string_equal(end_and_claim(w, b, 1, "retry", 10), c);
     assert_string_equal(end_and_claim(w, c, 1, "dead", 10), b);
     assert_string_equal(end_and_claim(w, b, 2, "done", 0), "");
@@ -389,20 +389,19 @@ static void test_unclaimed_grant(void **cmocka_state)
     assert_string_equal(claims(w, 10), a);
     assert_string_equal(claims(w, 10), "");
     other = add("sms lock door c");
-    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
     assert_string_equal(state_of(other), "parked");
     assert_string_equal(end_and_claim(w, a, 1, "done", 0), "");
     assert_string_equal(redis("HGET R:lock:door holder"), b);
     (void)redis("ZADD R:granted:mail 1000 %s", b);
     (void)redis("ZADD R:timers 1000 granted:mail");
-    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
-    assert_string_equal(at(3, 0, 0, -1), other);
+    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
+    assert_string_equal(claimed(0, CLAIM_ID), other);
     assert_string_equal(state_of(b), "parked");
     assert_string_equal(claims(w, 1), "");
-    assert_starts(
-        fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
-        "[");
-    assert_string_equal(at(3, 0, 0, -1), b);
+    assert_starts(fcall_step("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
+                  "[");
+    assert_string_equal(claimed(0, CLAIM_ID), b);
 }
 
 /* The jobs of a queue whose worker is frozen wait for a semaphore, each with a free lock of its
@@ -420,13 +419,13 @@ static void test_unclaimed_at_all_gates(void **state)
     (void)add("mail lock l2 sem s x");
     assert_string_equal(claims(w, 10), "");
     other = add("sms sem s x");
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w), "[");
+    assert_starts(fcall_step("%s 1 0 128 0 1 sms 1 1048576", w), "[");
     (void)fcall("later_sem_release s ann");
     assert_string_equal(redis("HGET R:lock:l0 holder"), first);
     (void)redis("ZADD R:granted:mail 1000 %s", first);
     (void)redis("ZADD R:timers 1000 granted:mail");
-    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
-    assert_string_equal(at(3, 0, 0, -1), other);
+    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
+    assert_string_equal(claimed(0, CLAIM_ID), other);
     assert_string_equal(redis("ZCARD R:line:mail:sem:s"), "2");
 }
 
@@ -437,19 +436,18 @@ static void test_paused_while_parked(void **cmocka_state)
     (void)cmocka_state;
     assert_string_equal(claims(w, 10), a);
     other = add("sms lock door c");
-    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
     (void)fcall("later_pause mail");
-    assert_starts(fcall("later_v1_step %s 1 0 128 1 %s 1 done mail 0 0 '' '' 2 mail 1 1048576 sms "
-                        "1 1048576",
-                        w, a),
+    assert_starts(fcall_step("%s 1 0 128 1 %s 1 done mail 0 0 '' '' 2 mail 1 1048576 sms "
+                             "1 1048576",
+                             w, a),
                   "[");
-    assert_string_equal(at(3, 0, 0, -1), other);
+    assert_string_equal(claimed(0, CLAIM_ID), other);
     (void)fcall("later_resume mail");
     assert_string_equal(claims(w, 10), "");
-    assert_starts(
-        fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
-        "[");
-    assert_string_equal(at(3, 0, 0, -1), b);
+    assert_starts(fcall_step("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
+                  "[");
+    assert_string_equal(claimed(0, CLAIM_ID), b);
 }
 
 /* A queue stood aside at more gates than one call handles. Later jobs do not overtake those that
@@ -472,10 +470,10 @@ static void test_aside_at_many_gates(void **state)
     assert_string_equal(redis("SCARD R:aside:mail"), "100");
     (void)fcall("later_resume mail");
     (void)claims(w, 128);
-    assert_int_equal(len_at(3, -1), 64);
+    assert_int_equal(count_claimed(), 64);
     assert_true(int_at(8, -1) > 0 && int_at(8, -1) <= now_ms());
     (void)claims(w, 128);
-    assert_int_equal(len_at(3, -1), 36);
+    assert_int_equal(count_claimed(), 36);
     assert_string_equal(redis("EXISTS R:aside:mail"), "0");
     for (int i = 0; i < 100; i++) {
         assert_string_equal(redis("HGET R:lock:l%d holder", i), first[i]);
@@ -494,14 +492,13 @@ static void test_many_without_waiters(void **state)
     for (int i = 0; i < 200; i++)
         id[i] = add("mail lock l%d x", i);
     (void)claims(w, 100);
-    assert_int_equal(len_at(3, -1), 100);
+    assert_int_equal(count_claimed(), 100);
     (void)claims(w, 100);
-    assert_int_equal(len_at(3, -1), 100);
+    assert_int_equal(count_claimed(), 100);
     for (int i = 0; i < 200; i++)
         buf_printf(&b, "%s 1 done mail 0 0 '' '' ", id[i]);
     buf_add(&b, NULL, 0);
-    assert_starts(fcall("later_v1_step %s 1 0 128 200 %s1 mail 1 1048576", w, keep(buf_take(&b))),
-                  "[");
+    assert_starts(fcall_step("%s 1 0 128 200 %s1 mail 1 1048576", w, keep(buf_take(&b))), "[");
     assert_string_equal(at(8, -1), "-1");
     assert_no_gates();
 }

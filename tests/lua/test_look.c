@@ -1,34 +1,5 @@
-/* later_v2_look and later_v1_look: which queues a step has to name. */
+/* later_v2_look: which queues a step has to name. */
 #include "fixture.h"
-
-static int compare_words(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The names that later_v1_look tells, sorted, each once. */
-static const char *looked(void)
-{
-    struct buf b = BUF_INIT;
-    const char **names;
-    const char *out;
-    size_t n;
-
-    assert_starts(fcall("later_v1_look"), "[0");
-    n = (size_t)len_at(-1);
-    names = mem_new(n * sizeof(*names));
-    for (size_t i = 1; i < n; i++)
-        names[i - 1] = at((int)i, -1);
-    qsort(names, n - 1, sizeof(*names), compare_words);
-    for (size_t i = 0; i + 1 < n; i++) {
-        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
-            buf_printf(&b, "%s ", names[i]);
-    }
-    out = text("%s", buf_str(&b));
-    buf_done(&b);
-    free(names);
-    return out;
-}
 
 /* The names that later_v2_look tells of these, in their order. */
 static const char *told(const char *soon, const char *names)
@@ -98,8 +69,8 @@ static void test_a_step_that_names_them(void **state)
     (void)redis("DEL R:heads");
     (void)redis("ZADD R:due:raw 1 y");
     assert_string_equal(told("1", "idle lost raw"), "lost raw ");
-    (void)fcall("later_v1_step %s 1 0 2 0 2 lost 1 9 raw 1 9", w);
-    assert_int_equal(len_at(3, -1), 2);
+    (void)fcall_step("%s 1 0 2 0 2 lost 1 9 raw 1 9", w);
+    assert_int_equal(count_claimed(), 2);
     assert_string_equal(told("1", "idle lost raw"), "");
 }
 
@@ -124,68 +95,11 @@ static void test_many(void **state)
     assert_refused("ELATER_ARGS", "later_v2_look q1 q2");
 }
 
-/* ---- later_v1_look, for daemons of the version before */
-
-static void test_what_v1_tells(void **state)
-{
-    const char *before;
-
-    (void)state;
-    assert_string_equal(looked(), "");
-    (void)add("q0 in 1h later");
-    (void)add("q1 in 2s soon");
-    (void)add("q2 now");
-    (void)redis("ZADD R:due:q3 4000000000000 raw");
-    (void)add("q4 in 1h later");
-    (void)fcall("later_pause q4");
-    (void)add("q5 in 1h priority 2 marked");
-    (void)add("q6 in 3s not-yet");
-    (void)fcall("later_pause q2");
-    before = snapshot();
-    assert_string_equal(looked(), "q1 q2 q4 q5 ");
-    assert_string_equal(fcall("later_v1_look q6 q5 q4 q0 q1 q9"), "[0 q5 q4 q1]");
-    assert_string_equal(fcall("later_v1_look q0"), "[0]");
-    assert_string_equal(snapshot(), before);
-    (void)redis("SET R:paused foreign");
-    assert_refused("ELATER_TYPE", "later_v1_look");
-    assert_refused("ELATER_TYPE", "later_v1_look q0");
-}
-
-/* With over 1,024 entries of a kind the answer to a look without names is 1: the names have to be
- * asked for. */
-static void test_too_many_for_v1(void **state)
-{
-    static const char *const keys[] = {"HSET R:prio", "HSET R:paused", "ZADD R:heads"};
-    struct buf b = BUF_INIT;
-
-    (void)state;
-    for (int k = 0; k < 3; k++) {
-        buf_clear(&b);
-        buf_puts(&b, keys[k]);
-        for (int i = 0; i < 1024; i++)
-            buf_printf(&b, k < 2 ? " q%d 0" : " 0 q%d", i);
-        (void)redis("%s", buf_str(&b));
-        assert_starts(fcall("later_v1_look"), "[0 ");
-        assert_int_equal(len_at(-1), 1025);
-        (void)redis(k < 2 ? "%s more 0" : "%s 0 more", keys[k]);
-        assert_string_equal(fcall("later_v1_look"), "[1]");
-        assert_string_equal(fcall("later_v1_look q1023 q1024 more"), "[0 q1023 more]");
-        (void)redis("DEL %s", strchr(keys[k], 'R'));
-    }
-    buf_clear(&b);
-    for (int i = 0; i < 1024; i++)
-        buf_printf(&b, " q%d", i);
-    assert_string_equal(fcall("later_v1_look%s", buf_str(&b)), "[0]");
-    assert_refused("ELATER_ARGS", "later_v1_look%s more", buf_str(&b));
-    buf_done(&b);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        FX_TEST(test_what_is_told),  FX_TEST(test_a_step_that_names_them),
-        FX_TEST(test_many),          FX_TEST(test_time_and_timer),
-        FX_TEST(test_what_v1_tells), FX_TEST(test_too_many_for_v1)};
+    const struct CMUnitTest tests[] = {FX_TEST(test_what_is_told),
+                                       FX_TEST(test_a_step_that_names_them), FX_TEST(test_many),
+                                       FX_TEST(test_time_and_timer)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

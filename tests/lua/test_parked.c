@@ -151,8 +151,7 @@ static void test_entered_in_vain(void **state)
 
 static void end_job(const char *w, const char *id, const char *queues)
 {
-    assert_starts(fcall("later_v1_step %s 1 0 128 1 %s 1 done mail 0 0 '' '' %s", w, id, queues),
-                  "[");
+    assert_starts(fcall_step("%s 1 0 128 1 %s 1 done mail 0 0 '' '' %s", w, id, queues), "[");
     assert_string_equal(at(2, 0, -1), "ok");
 }
 
@@ -179,15 +178,15 @@ static void test_paused_reservation(void **cmocka_state)
     assert_string_equal(state_of(both), "parked");
     assert_string_equal(named("gate"), "sem:smtp");
     other = add("sms lock door x");
-    (void)fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
     assert_string_equal(state_of(other), "parked");
     (void)fcall("later_pause mail");
     (void)redis("ZRANGE R:sem:smtp 0 -1");
     end_job(w, at(0, -1), "1 sms 1 1048576");
-    assert_string_equal(at(3, 0, 0, -1), other);
+    assert_string_equal(claimed(0, CLAIM_ID), other);
     (void)fcall("later_resume mail");
     end_job(w, other, "1 mail 1 1048576");
-    assert_string_equal(at(3, 0, 0, -1), both);
+    assert_string_equal(claimed(0, CLAIM_ID), both);
 }
 
 /* A job that takes its gates one by one has a start of a rate that is deleted meanwhile. The step
@@ -253,7 +252,7 @@ static void test_foreign_lock_in_a_claim(void **cmocka_state)
     (void)cmocka_state;
     (void)add("mail lock window x");
     (void)redis("SET R:lock:window foreign");
-    assert_starts(fcall("later_v1_step %s 1 0 10 0 1 mail 10 1048576", w), "[");
+    assert_starts(fcall_step("%s 1 0 10 0 1 mail 10 1048576", w), "[");
     assert_string_equal(at(6, 0, -1), "mail");
     assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
     assert_starts(redis("HKEYS R:notes"), "[bad-queue:mail key ");
@@ -291,8 +290,8 @@ static void test_foreign_granted(void **cmocka_state)
 
     (void)cmocka_state;
     (void)redis("SET R:granted:mail foreign");
-    assert_starts(fcall("later_v1_step %s 1 0 10 1 %s 1 done mail 0 0 '' '' 0", w,
-                        redis("ZRANGE R:running 0 0") != NULL ? at(0, -1) : ""),
+    assert_starts(fcall_step("%s 1 0 10 1 %s 1 done mail 0 0 '' '' 0", w,
+                             redis("ZRANGE R:running 0 0") != NULL ? at(0, -1) : ""),
                   "[");
     assert_string_equal(at(2, 0, -1), "ok");
     assert_string_equal(state_of(id), "parked");
@@ -388,7 +387,7 @@ static void test_full_queue_leaves_places(void **cmocka_state)
     assert_string_equal(claims(w, 8), "");
     for (int i = 0; i < 5; i++)
         (void)add("sms sem s x");
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 8 1048576", w), "[");
+    assert_starts(fcall_step("%s 1 0 128 0 1 sms 8 1048576", w), "[");
     (void)fcall("later_limit_set s semaphore 4");
     assert_string_equal(redis("ZCARD R:granted:mail"), "1");
     assert_string_equal(redis("ZCARD R:granted:sms"), "1");
@@ -396,8 +395,8 @@ static void test_full_queue_leaves_places(void **cmocka_state)
     assert_int_equal(strlen(claims(w, 1)), strlen(id));
     assert_string_equal(redis("ZCARD R:granted:mail"), "0");
     assert_string_equal(redis("ZCARD R:sem:s"), "2");
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 8 1048576", w), "[");
-    assert_int_equal(len_at(3, -1), 3);
+    assert_starts(fcall_step("%s 1 0 128 0 1 sms 8 1048576", w), "[");
+    assert_int_equal(count_claimed(), 3);
     assert_string_equal(redis("ZCARD R:sem:s"), "4");
 }
 
@@ -456,17 +455,16 @@ static void test_busy_worker_comes_to_its_turn(void **cmocka_state)
     assert_int_not_equal(strlen(claims(busy, 1)), 0);
     for (int i = 0; i < 30; i++)
         (void)add("sms lock door x");
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 16 1048576", idle), "[");
+    assert_starts(fcall_step("%s 1 0 128 0 1 sms 16 1048576", idle), "[");
     (void)fcall("later_unlock door ann");
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 16 1048576", idle), "[");
-    other = at(3, 0, 0, -1);
+    assert_starts(fcall_step("%s 1 0 128 0 1 sms 16 1048576", idle), "[");
+    other = claimed(0, CLAIM_ID);
     while (strcmp(redis("HGET R:lock:door holder"), id) != 0 && turns++ < 25) {
         /* The busy worker has a free place for a moment. */
         assert_string_equal(claims(busy, 1), "");
-        assert_starts(fcall("later_v1_step %s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 sms 16 1048576",
-                            idle, other),
-                      "[");
-        other = len_at(3, -1) > 0 ? at(3, 0, 0, -1) : "";
+        assert_starts(
+            fcall_step("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 sms 16 1048576", idle, other), "[");
+        other = count_claimed() > 0 ? claimed(0, CLAIM_ID) : "";
     }
     assert_in_range(turns, 10, 17);
     assert_string_equal(claims(busy, 1), id);
@@ -570,13 +568,13 @@ static void test_suspects_at_many_gates(void **cmocka_state)
                                          "1 1 2 1767225600000"},
                         NULL);
     }
-    (void)fcall("later_v1_step %s 1 1 128 0 1 mail 2 1048576", w);
+    (void)fcall_step("%s 1 1 128 0 1 mail 2 1048576", w);
     (void)fcall("later_pause mail");
     for (int i = 0; i < 140; i++)
         (void)fcall("later_unlock k%d ann", i);
     (void)fcall("later_resume mail");
     do
-        (void)fcall("later_v1_step %s 1 1 128 0 1 mail 2 1048576", w);
+        (void)fcall_step("%s 1 1 128 0 1 mail 2 1048576", w);
     while (int_at(8, -1) >= 0 && int_at(8, -1) <= int_at(0, -1) / 1000 && ++steps < 20);
     assert_in_range(steps, 0, 5);
     assert_string_equal(redis("ZCARD R:granted:mail"), "2");
@@ -684,7 +682,7 @@ static void test_grant_too_late(void **cmocka_state)
     (void)cmocka_state;
     (void)fcall("later_lock door ann");
     id = add("sms lock door x");
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 1 sms 1 1048576", w), "[");
+    assert_starts(fcall_step("%s 1 0 128 0 1 sms 1 1048576", w), "[");
     other = add("mail lock door x");
     assert_string_equal(claims(w, 1), "");
     (void)fcall("later_unlock door ann");
@@ -710,14 +708,14 @@ static void test_granted_suspect_first(void **cmocka_state)
     (void)send_args(4, (const char *[]){"HSET", ROOT ":tries", id, "2 2 2 1000"}, NULL);
     (void)fcall("later_unlock door ann");
     (void)add("sms x");
-    assert_starts(fcall("later_v1_step %s 1 1 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    assert_starts(fcall_step("%s 1 1 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
     /* A worker without room for it hears of it as well: so it will be idle at some time. */
-    assert_starts(fcall("later_v1_step %s 1 1 128 0 1 mail 0 1048576", w), "[");
+    assert_starts(fcall_step("%s 1 1 128 0 1 mail 0 1048576", w), "[");
     assert_int_equal(int_at(7, -1), 1);
     (void)add("sms x");
-    assert_starts(fcall("later_v1_step %s 1 0 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
-    assert_int_equal(len_at(3, -1), 1);
-    assert_string_equal(at(3, 0, 0, -1), id);
+    assert_starts(fcall_step("%s 1 0 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    assert_int_equal(count_claimed(), 1);
+    assert_string_equal(claimed(0, CLAIM_ID), id);
 }
 
 /* ---- fences */

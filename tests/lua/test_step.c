@@ -1,5 +1,5 @@
 /*
- * later_v1_step: claims in their order and bounds, raw members, broken keys and records, results.
+ * later_v2_step: claims in their order and bounds, raw members, broken keys and records, results.
  *
  * Reason for its length: one function, tested mostly by tables of small cases.
  */
@@ -12,10 +12,10 @@ static const char *payloads(const char *w, int max, const char *queues, int n)
 {
     struct buf b = BUF_INIT;
 
-    assert_starts(fcall("later_v1_step %s 1 0 %d 0 %d %s", w, max, n, queues), "[");
+    assert_starts(fcall_step("%s 1 0 %d 0 %d %s", w, max, n, queues), "[");
     assert_string_equal(at(1, -1), "ok");
-    for (int i = 0; i < len_at(3, -1); i++) {
-        const struct reply *record = node(3, i, 7, -1);
+    for (int i = 0; i < count_claimed(); i++) {
+        const struct reply *record = claimed_node(i, CLAIM_RECORD);
         const char *lf = memchr(reply_str(record), '\n', reply_len(record));
 
         assert_non_null(lf);
@@ -60,9 +60,9 @@ static void test_claim(void **state)
     assert_time(int_at(5, 0, -1), 3595000, 3600000);
     (void)redis("ZADD R:q:mail:5 1000 %s", id);
     assert_string_equal(claim(w, "mail", 1), id);
-    fence = int_at(3, 0, 5, -1);
+    fence = atoll(claimed(0, CLAIM_FENCE));
     assert_string_equal(at(3, 0, -1),
-                        text("[%s mail 1 1 0 %lld 1000 -mail K=K\\nhi 0]", id, (long long)fence));
+                        text("[mail %lld 1 1 0 0 %s 1000 -mail K=K\\nhi]", (long long)fence, id));
     assert_string_equal(at(5, -1), "[-1]");
     assert_string_equal(at(6, -1), "[]");
     assert_string_equal(at(7, -1), "0");
@@ -155,13 +155,13 @@ static void test_many_names_at_once(void **state)
             (void)add("q%02d in 1h x", i);
             (void)fcall("later_pause q%02d for 1h", i);
         }
-        assert_starts(fcall("later_v1_step %s 1 0 9 0 64%s", w, buf_str(&many)), "[");
-        assert_int_equal(reply_count(reply_at(fx.last, 3)), round == 0 ? 2 : 0);
+        assert_starts(fcall_step("%s 1 0 9 0 64%s", w, buf_str(&many)), "[");
+        assert_int_equal(count_claimed(), round == 0 ? 2 : 0);
         assert_int_equal(reply_count(reply_at(fx.last, 6)), 4);
         for (int i = 0; i < 64; i++)
             (void)snprintf(alone[i], sizeof(alone[i]), "%s", at(5, i, -1));
         for (int i = 0; i < 64; i++) {
-            (void)fcall("later_v1_step %s 1 0 9 0 1 q%02d %d 1000", w, i, i % 20 != 9);
+            (void)fcall_step("%s 1 0 9 0 1 q%02d %d 1000", w, i, i % 20 != 9);
             if (strcmp(at(5, 0, -1), alone[i]) != 0 &&
                 !(round == 0 && (i == 5 || i == 6) && is_in_an_hour(alone[i])))
                 fail_msg("round %d, q%02d: %s, alone %s", round, i, alone[i], at(5, 0, -1));
@@ -202,8 +202,8 @@ static void test_byte_bound(void **state)
     for (int i = 0; i < 100; i++)
         (void)fcall_bytes("later_add mail", bytes, sizeof(bytes));
     (void)add("sms x");
-    (void)fcall("later_v1_step %s 1 0 200 0 2 mail 200 100000 sms 1 100", w);
-    n = len_at(3, -1);
+    (void)fcall_step("%s 1 0 200 0 2 mail 200 100000 sms 1 100", w);
+    n = count_claimed();
     assert_in_range(n, 60, 66);
     assert_true(int_at(5, 0, -1) > 0); /* the rest is still due, and so is the other queue */
     assert_true(int_at(5, 1, -1) > 0);
@@ -220,7 +220,7 @@ static void test_big_payload(void **state)
     (void)fcall_bytes("later_add mail", bytes, sizeof(bytes));
     id = at(0, -1);
     assert_string_equal(claim(w, "mail", 1), id);
-    assert_string_equal(at(3, 0, 7, -1), "+mail\\n");
+    assert_string_equal(claimed(0, CLAIM_RECORD), "+mail\\n");
     assert_string_equal(redis("STRLEN R:big:%s", id), "20000");
     assert_string_equal(settle(w, id, 1, "done", 0), "ok");
     assert_string_equal(redis("EXISTS R:big:%s", id), "0");
@@ -263,11 +263,12 @@ static void test_raw_scores(void **state)
         (void)claim(w, "mail", 0); /* only asked for the head */
         assert_in_range(int_at(5, 0, -1), 0, 100000000000000);
         got = payloads(w, 1, MAIL, 1);
-        if (strcmp(want, "ok") == 0 ? got[0] != 'x' || int_at(3, 0, 6, -1) < 0 || len_at(6, -1) != 0
-                                    : got[0] != '\0')
+        if (strcmp(want, "ok") == 0
+                ? got[0] != 'x' || atoll(claimed(0, CLAIM_DUE)) < 0 || len_at(6, -1) != 0
+                : got[0] != '\0')
             fail_msg("score %s: %s", rows[i].score, shown(fx.last));
         if (strcmp(want, "ok") == 0)
-            assert_starts(redis("HGET R:tries %s", at(3, 0, 0, -1)), "1 1 0 ");
+            assert_starts(redis("HGET R:tries %s", claimed(0, CLAIM_ID)), "1 1 0 ");
         if (strcmp(want, "ok") != 0 && strcmp(want, "later") != 0)
             assert_non_null(strstr(dead_reason(), want));
         assert_string_equal(redis("EXISTS R:due:mail"), strcmp(want, "later") == 0 ? "1" : "0");
@@ -318,20 +319,20 @@ static void test_raw_payloads(void **state)
             bytes[i] = (char)(k == 2 ? 0 : i * 31 + i / 256);
         (void)send_args(4, argv, argl);
         (void)claim(w, "mail", 1);
-        assert_int_equal(len_at(3, -1), 1);
+        assert_int_equal(count_claimed(), 1);
         if (lens[k] > 16384) {
-            assert_string_equal(at(3, 0, 7, -1), "+mail\\n");
-            (void)redis("GET R:big:%s", at(3, 0, 0, -1));
+            assert_string_equal(claimed(0, CLAIM_RECORD), "+mail\\n");
+            (void)redis("GET R:big:%s", claimed(0, CLAIM_ID));
             assert_int_equal(reply_len(fx.last), lens[k]);
             assert_memory_equal(reply_str(fx.last), bytes, lens[k]);
         } else {
-            assert_int_equal(reply_len(node(3, 0, 7, -1)), 6 + lens[k]);
-            assert_memory_equal(reply_str(node(3, 0, 7, -1)) + 6, bytes, lens[k]);
+            assert_int_equal(reply_len(claimed_node(0, CLAIM_RECORD)), 6 + lens[k]);
+            assert_memory_equal(reply_str(claimed_node(0, CLAIM_RECORD)) + 6, bytes, lens[k]);
         }
     }
     raw("mail", "0", "''");
     assert_string_equal(payloads(w, 1, MAIL, 1), "");
-    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(count_claimed(), 1);
     assert_string_equal(redis("EXISTS R:due:mail"), "0");
     raw("mail", "1", text("%02000d", 7));
     assert_string_equal(payloads(w, 1, "mail 1 1999", 1), "");
@@ -356,10 +357,10 @@ static void test_raw_bytes_are_bounded(void **state)
         (void)send_args(4, argv, argl);
     }
     (void)claim(w, "mail", 10);
-    assert_int_equal(len_at(3, -1), 2);
+    assert_int_equal(count_claimed(), 2);
     assert_true(int_at(5, 0, -1) >= 0);
     (void)claim(w, "mail", 10);
-    assert_int_equal(len_at(3, -1), 2);
+    assert_int_equal(count_claimed(), 2);
     free(bytes);
 }
 
@@ -371,10 +372,10 @@ static void test_raw_same_bytes(void **state)
     raw("mail", "4102444800000", "x");
     (void)redis("ZADD R:due:mail 1 x"); /* moved */
     first = claim(w, "mail", 5);
-    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(count_claimed(), 1);
     raw("mail", "1", "x"); /* claimed before: a new job */
     assert_string_not_equal(claim(w, "mail", 5), first);
-    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(count_claimed(), 1);
 }
 
 /* Members with very old scores do not keep back others, nor are they kept back. */
@@ -430,7 +431,7 @@ static void test_broken_records(void **state)
         if (rows[i].record != NULL)
             set_record(bad, rows[i].record);
         assert_string_equal(claim(w, "mail", 10), good);
-        assert_int_equal(len_at(3, -1), 1);
+        assert_int_equal(count_claimed(), 1);
         assert_int_equal(len_at(6, -1), 0);
         if (strstr(dead_reason(), rows[i].reason) == NULL)
             fail_msg("\"%s\": %s", rows[i].record, dead_reason());
@@ -453,7 +454,7 @@ static void test_newer_records_pass(void **state)
     (void)state;
     set_record(id, "-mail 5 Z=new K=k\nhi");
     assert_string_equal(claim(w, "mail", 1), id);
-    assert_string_equal(at(3, 0, 7, -1), "-mail 5 Z=new K=k\\nhi");
+    assert_string_equal(claimed(0, CLAIM_RECORD), "-mail 5 Z=new K=k\\nhi");
 }
 
 static void test_expired(void **state)
@@ -490,8 +491,8 @@ static void test_wrong_types_stop_one_queue(void **state)
             (void)redis("HSET R:prio mail 3s");
         (void)redis("SET R:%s x", keys[i]);
         id = add("sms x");
-        (void)fcall("later_v1_step %s 1 0 10 0 2 mail 5 1000 sms 5 1000", w);
-        assert_string_equal(at(3, 0, 0, -1), id);
+        (void)fcall_step("%s 1 0 10 0 2 mail 5 1000 sms 5 1000", w);
+        assert_string_equal(claimed(0, CLAIM_ID), id);
         assert_string_equal(at(5, -1), "[-1 -1]");
         assert_string_equal(at(6, 0, -1), "mail");
         assert_true(strstr(at(6, 1, -1), "WRONGTYPE") != NULL ||
@@ -543,11 +544,11 @@ static void test_results(void **state)
     assert_starts(redis("HGET R:errors %s", id), "failed 7 ");
     (void)fcall("later_run_now %s", id);
     assert_string_equal(claim(w, "mail", 1), id);
-    assert_string_equal(text("%s %s", at(3, 0, 2, -1), at(3, 0, 3, -1)), "2 2");
+    assert_string_equal(text("%s %s", claimed(0, CLAIM_START), claimed(0, CLAIM_ATTEMPT)), "2 2");
     assert_string_equal(settle(w, id, 2, "release", 0), "ok");
     assert_starts(redis("HGET R:tries %s", id), "2 1 0 ");
     assert_string_equal(claim(w, "mail", 1), id);
-    assert_string_equal(text("%s %s", at(3, 0, 2, -1), at(3, 0, 3, -1)),
+    assert_string_equal(text("%s %s", claimed(0, CLAIM_START), claimed(0, CLAIM_ATTEMPT)),
                         "3 2"); /* no start number comes twice */
     assert_string_equal(settle(w, id, 3, "release", 60000), "ok");
     assert_time(atoll(redis("ZSCORE R:q:mail:5 %s", id)), 55000, 60000);
@@ -594,14 +595,14 @@ static void test_results_of_one_batch(void **state)
 
     (void)state;
     (void)claim(w, "mail", 9);
-    (void)fcall(
-        "later_v1_step %s 1 0 9 6 "
+    (void)fcall_step(
+        "%s 1 0 9 6 "
         "%s 1 progress mail 0 0 half '' %s 1 done mail 0 0 '' '' %s 1 retry mail 0 1 '' '' "
         "%s 1 retry mail 0 1 '' '' %s 1 retry mail 0 1 '' '' %s 1 done mail 0 0 '' '' 1 " MAIL,
         w, a, a, a, b, b, b);
     assert_string_equal(at(2, -1), "[ok ok settled ok settled settled]");
     /* Results are taken before claims: the job comes back in the same call. */
-    assert_string_equal(at(3, 0, 0, -1), b);
+    assert_string_equal(claimed(0, CLAIM_ID), b);
     assert_string_equal(redis("HGET R:stats done:mail"), "1");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", b));
 }
@@ -665,18 +666,19 @@ static void test_solo(void **state)
         (void)send_args(4, argv, NULL);
     }
     /* A busy worker gets other jobs, and is told that a suspect waits. */
-    (void)fcall("later_v1_step %s 1 1 1 0 1 " MAIL, w);
-    assert_string_equal(text("%s %s", at(3, 0, 0, -1), at(7, -1)), text("%s 1", c));
+    (void)fcall_step("%s 1 1 1 0 1 " MAIL, w);
+    assert_string_equal(text("%s %s", claimed(0, CLAIM_ID), at(7, -1)), text("%s 1", c));
     (void)add("sms y");
     (void)add("mail y");
     (void)fcall("later_pause mail"); /* the paused suspects do not hold up the others */
-    (void)fcall("later_v1_step %s 1 0 1 0 2 " MAIL " sms 9 9999", w);
-    assert_string_equal(text("%s %s", at(3, 0, 1, -1), at(7, -1)), "sms 0");
+    (void)fcall_step("%s 1 0 1 0 2 " MAIL " sms 9 9999", w);
+    assert_string_equal(text("%s %s", claimed(0, CLAIM_QUEUE), at(7, -1)), "sms 0");
     (void)add("sms y");
     (void)fcall("later_resume mail");
-    (void)fcall("later_v1_step %s 1 0 9 0 2 sms 9 9999 " MAIL, w);
-    assert_int_equal(len_at(3, -1), 1); /* the suspect comes before all others, and alone */
-    assert_string_equal(text("%s %s", at(3, 0, 0, -1), at(3, 0, 4, -1)), text("%s 2", a));
+    (void)fcall_step("%s 1 0 9 0 2 sms 9 9999 " MAIL, w);
+    assert_int_equal(count_claimed(), 1); /* the suspect comes before all others, and alone */
+    assert_string_equal(text("%s %s", claimed(0, CLAIM_ID), claimed(0, CLAIM_CRASHES)),
+                        text("%s 2", a));
     assert_string_equal(at(7, -1), "1"); /* and one more waits */
     assert_true(int_at(5, 0, -1) > 0 && int_at(5, 1, -1) > 0);
     assert_starts(fcall("later_show %s", b), text("[id %s queue mail state waiting", b));
@@ -689,8 +691,8 @@ static void test_solo(void **state)
     (void)redis("ZADD R:solo:mail 4102444800000 %s", add("mail m"));
     (void)redis("HSET R:prio mail s");
     (void)add("mail n");
-    (void)fcall("later_v1_step %s 1 0 1 0 2 sms 9 9999 " MAIL, w);
-    assert_string_equal(at(3, 0, 1, -1), "sms");
+    (void)fcall_step("%s 1 0 1 0 2 sms 9 9999 " MAIL, w);
+    assert_string_equal(claimed(0, CLAIM_QUEUE), "sms");
 }
 
 /* ---- callers and arguments */
@@ -713,12 +715,12 @@ static void test_status(void **state)
     (void)state;
     (void)add("mail x");
     before = snapshot();
-    assert_non_null(strstr(fcall("later_v1_step %s 2 0 9 0 1 " MAIL, w), " link]"));
-    assert_non_null(strstr(fcall("later_v1_step 12345 1 0 9 0 1 " MAIL), " unknown]"));
+    assert_non_null(strstr(fcall_step("%s 2 0 9 0 1 " MAIL, w), " link]"));
+    assert_non_null(strstr(fcall_step("12345 1 0 9 0 1 " MAIL), " unknown]"));
     assert_string_equal(snapshot(), before);
     (void)redis("HSET R:workers %s dead", w);
     before = snapshot();
-    assert_non_null(strstr(fcall("later_v1_step %s 1 0 9 0 1 " MAIL, w), " dead]"));
+    assert_non_null(strstr(fcall_step("%s 1 0 9 0 1 " MAIL, w), " dead]"));
     assert_string_equal(snapshot(), before);
 }
 
@@ -730,24 +732,24 @@ static void test_arguments(void **state)
                                        "E 1 0",
                                        "E 1 0 9",
                                        "E 1 0 9 0",
-                                       "E 1 0 9 1 0",
-                                       "E 1 0 9 0 1",
-                                       "E 1 0 9 0 1 mail 5",
-                                       "E 1 0 9 0 1 mail 5 100 more",
-                                       "E 1 0 9 0 1 mail -1 100",
-                                       "E 1 0 9 0 1 mail nan 100",
-                                       "E 1 0 9 0 1 mail 0x5 100",
-                                       "E 1 0 9 0 1 mail 1e1 100",
-                                       "E 1 0 9 0 1 mail 5 inf",
-                                       "E 1 0 -9 0 1 mail 5 100",
-                                       "E 1 nan 9 0 1 mail 5 100",
-                                       "E 1 0 9 nan 1 mail 5 100",
-                                       "E 1 0 9 0 nan mail 5 100",
-                                       "E 1 0 9 0 0.5 mail 5 100",
-                                       "E 1 0 9 1025 0",
-                                       "E 1 0 9 0 2001",
-                                       "nan 1 0 9 0 0",
-                                       "-1 1 0 9 0 0"};
+                                       "E 1 0 9 1 0 0",
+                                       "E 1 0 9 0 1 0",
+                                       "E 1 0 9 0 1 mail 5 0",
+                                       "E 1 0 9 0 1 mail 5 100 more 0",
+                                       "E 1 0 9 0 1 mail -1 100 0",
+                                       "E 1 0 9 0 1 mail nan 100 0",
+                                       "E 1 0 9 0 1 mail 0x5 100 0",
+                                       "E 1 0 9 0 1 mail 1e1 100 0",
+                                       "E 1 0 9 0 1 mail 5 inf 0",
+                                       "E 1 0 -9 0 1 mail 5 100 0",
+                                       "E 1 nan 9 0 1 mail 5 100 0",
+                                       "E 1 0 9 nan 1 mail 5 100 0",
+                                       "E 1 0 9 0 nan mail 5 100 0",
+                                       "E 1 0 9 0 0.5 mail 5 100 0",
+                                       "E 1 0 9 1025 0 0",
+                                       "E 1 0 9 0 2001 0",
+                                       "nan 1 0 9 0 0 0",
+                                       "-1 1 0 9 0 0 0"};
     const char *w = worker();
 
     (void)state;
@@ -756,15 +758,15 @@ static void test_arguments(void **state)
 
         for (const char *p = rows[i]; *p != '\0'; p++)
             buf_printf(&b, "%.*s", *p == 'E' ? 20 : 1, *p == 'E' ? w : p);
-        assert_refused("ELATER_ARGS", "later_v1_step%s%s", rows[i][0] != '\0' ? " " : "",
+        assert_refused("ELATER_ARGS", "later_v2_step%s%s", rows[i][0] != '\0' ? " " : "",
                        buf_str(&b));
         buf_done(&b);
     }
-    assert_refused("ELATER_QUEUE", "later_v1_step %s 1 0 9 0 1 a:b 5 100", w);
+    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 1 a:b 5 100 0", w);
     (void)redis("DEL R:tries");
     (void)redis("SET R:tries x");
     (void)add("mail x");
-    assert_refused("ELATER_TYPE", "later_v1_step %s 1 0 9 0 1 " MAIL, w);
+    assert_refused("ELATER_TYPE", "later_v2_step %s 1 0 9 0 1 " MAIL " 0", w);
 }
 
 /* A bad result is answered by itself: it stops no other result of its step, and no claim. */
@@ -776,13 +778,13 @@ static void test_bad_numbers_of_one_result(void **state)
     (void)state;
     (void)claim(w, "mail", 1);
     for (size_t i = 0; i < sizeof(amounts) / sizeof(amounts[0]); i++) {
-        (void)fcall("later_v1_step %s 1 0 9 1 %s 1 retry mail %s 0 t o 0", w, id, amounts[i]);
+        (void)fcall_step("%s 1 0 9 1 %s 1 retry mail %s 0 t o 0", w, id, amounts[i]);
         assert_string_equal(at(1, -1), "ok");
         assert_non_null(strstr(at(2, 0, -1), "ELATER_ARGS"));
     }
-    (void)fcall("later_v1_step %s 1 0 9 1 %s nan done mail 0 0 t o 0", w, id);
+    (void)fcall_step("%s 1 0 9 1 %s nan done mail 0 0 t o 0", w, id);
     assert_string_equal(at(2, 0, -1), "settled");
-    (void)fcall("later_v1_step %s 1 0 9 1 %s 1 done mail 0 0 t o 0", w, id);
+    (void)fcall_step("%s 1 0 9 1 %s 1 done mail 0 0 t o 0", w, id);
     assert_string_equal(at(2, 0, -1), "ok");
 }
 
@@ -796,7 +798,7 @@ static void test_clock_was_lost(void **state)
     (void)redis("SET R:clock %lld", (long long)far);
     raw("mail", "1", "x");
     id = claim(w, "mail", 1);
-    fence = int_at(3, 0, 5, -1);
+    fence = atoll(claimed(0, CLAIM_FENCE));
     assert_true(fence > far);
     (void)redis("FLUSHALL");
     (void)fcall("later_v1_register %lld i 1 %s 0 0 0", (long long)fence, w);
@@ -805,7 +807,7 @@ static void test_clock_was_lost(void **state)
     assert_true(atoll(w) > fence);
     raw("mail", "1", "x");
     assert_true(strcmp(claim(w, "mail", 1), id) > 0);
-    assert_true(int_at(3, 0, 5, -1) > fence);
+    assert_true(atoll(claimed(0, CLAIM_FENCE)) > fence);
 }
 
 int main(void)

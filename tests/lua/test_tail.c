@@ -230,11 +230,11 @@ static void test_short_form(void **state)
     a = at(0, 0, -1);
     b = at(1, 0, -1);
     (void)told(a, b, NULL);
-    (void)fcall("later_v1_step %s 1 0 10 0 1 " MAIL " 0", w);
+    (void)fcall("later_v2_step %s 1 0 10 0 1 " MAIL " 0", w);
     assert_string_equal(told(a, b, NULL), "started #1 mail T 1 1 - -\nstarted #2 mail T 1 1 - -");
     (void)fcall("later_add mail z");
     (void)heard(ears, CHANNEL);
-    (void)fcall("later_v1_step %s 1 0 10 0 1 " MAIL " 1 mail 2 %s %s", w, a, b);
+    (void)fcall("later_v2_step %s 1 0 10 0 1 " MAIL " 1 mail 1 2 %s %s", w, a, b);
     assert_string_equal(at(9, -1), "[]");
     assert_starts(told(a, b, NULL), "done #1 mail - 1 - 0 ok\ndone #2 mail - 1 - 0 ok\n"
                                     "started #0 mail T 1 1 - -");
@@ -293,7 +293,7 @@ static void test_hostile(void **state)
 {
     static char wide[3000];
     const char *id, *w;
-    const char *argv[] = {"FCALL", "later_v1_step",
+    const char *argv[] = {"FCALL", "later_v2_step",
                           "1",     ROOT,
                           NULL,    "1",
                           "0",     "0",
@@ -301,7 +301,8 @@ static void test_hostile(void **state)
                           "1",     "dead",
                           "mail",  "10",
                           "7",     "a\ndone j00000000000 mail\x1b[31m",
-                          "tail",  "0"};
+                          "tail",  "0",
+                          "0"};
 
     (void)state;
     follow();
@@ -311,7 +312,7 @@ static void test_hostile(void **state)
     (void)told(id, NULL);
     argv[4] = w;
     argv[9] = id;
-    (void)send_args(18, argv, NULL);
+    (void)send_args(19, argv, NULL);
     assert_string_equal(told(id, NULL), "dead #1 mail - 1 - 7 a done j00000000000 mail [31m");
     id = add("mail x");
     (void)claim(w, "mail", 1);
@@ -319,7 +320,7 @@ static void test_hostile(void **state)
     memset(wide, 'w', sizeof(wide) - 1);
     argv[9] = id;
     argv[15] = wide;
-    (void)send_args(18, argv, NULL);
+    (void)send_args(19, argv, NULL);
     assert_true(strlen(told(id, NULL)) < 250);
 }
 

@@ -232,8 +232,7 @@ static void test_reconcile(void **state)
     assert_starts(redis("HGET R:tries %s", h.id), "1 0 0 ");
     before = snapshot();
     assert_non_null(strstr(fcall("later_v1_reconcile %s 1 0", h.w), " link 0 0 [] 0]"));
-    assert_non_null(
-        strstr(fcall("later_v1_step %s 1 0 9 0 1 " MAIL, h.w), " link]")); /* a delayed call */
+    assert_non_null(strstr(fcall_step("%s 1 0 9 0 1 " MAIL, h.w), " link]")); /* a delayed call */
     assert_non_null(strstr(fcall("later_v1_reconcile 42 1 0"), " unknown 0 0 [] 0]"));
     assert_string_equal(snapshot(), before);
     assert_refused("ELATER_ARGS", "later_v1_reconcile %s 2", h.w);
@@ -260,8 +259,8 @@ static void test_reconcile_lifts_the_clock(void **state)
     assert_string_equal(at(5, -1), "1"); /* numbers were lost */
     assert_string_equal(redis("GET R:clock"), text("%lld", seen));
     (void)add("mail x");
-    (void)fcall("later_v1_step %s 2 0 9 0 1 " MAIL, w);
-    assert_true(int_at(3, 0, 5, -1) > seen);
+    (void)fcall_step("%s 2 0 9 0 1 " MAIL, w);
+    assert_true(atoll(claimed(0, CLAIM_FENCE)) > seen);
     (void)fcall("later_v1_reconcile %s 2 0 %lld", w, seen - 5);
     assert_string_equal(at(5, -1), "0");
     (void)fcall("later_v1_reconcile %s 3 0", w); /* an older daemon does not tell it */
@@ -297,7 +296,8 @@ static void test_reap(void **state)
     assert_non_null(strstr(at(4, -1), "died while it ran (crash 1)"));
     assert_string_equal(settle(w, h.id, 1, "done", 0), "settled");
     assert_string_equal(claim(w, "mail", 1), h.id);
-    assert_string_equal(text("%s %s %s", at(3, 0, 2, -1), at(3, 0, 3, -1), at(3, 0, 4, -1)),
+    assert_string_equal(text("%s %s %s", claimed(0, CLAIM_START), claimed(0, CLAIM_ATTEMPT),
+                             claimed(0, CLAIM_CRASHES)),
                         "2 2 1");
     assert_refused("ELATER_ARGS", "later_v1_reap %s", w);
     assert_refused("ELATER_ARGS", "later_v1_reap %s x 1 3 100", w);
@@ -319,7 +319,7 @@ static void test_reap_in_batches(void **state)
     (void)claim(victim, "mail", 300);
     assert_string_equal(fcall("later_v1_reap %s %s 1 3 100", w, victim), "[more 128]");
     assert_string_equal(redis("HGET R:workers %s", victim), "dead");
-    assert_non_null(strstr(fcall("later_v1_step %s 1 0 9 0 1 " MAIL, victim), " dead]"));
+    assert_non_null(strstr(fcall_step("%s 1 0 9 0 1 " MAIL, victim), " dead]"));
     assert_string_equal(fcall("later_v1_reap %s %s 1 3 100", worker(), victim),
                         "[more 128]"); /* any worker may go on */
     assert_string_equal(fcall("later_v1_reap %s %s dead 3 100", w, victim), "[clear 44]");
@@ -373,7 +373,7 @@ static void test_poison_pill(void **state)
         const char *victim = worker();
 
         assert_string_equal(claim(victim, "mail", 1), id);
-        assert_int_equal(int_at(3, 0, 4, -1), crash - 1);
+        assert_int_equal(atoll(claimed(0, CLAIM_CRASHES)), crash - 1);
         assert_string_equal(fcall("later_v1_reap %s %s 1 3 100", w, victim), "[clear 1]");
         assert_string_equal(redis("EXISTS R:solo:mail"), crash == 2 ? "1" : "0");
         assert_string_equal(redis("EXISTS R:q:mail:2"), crash == 1 ? "1" : "0");
@@ -383,7 +383,8 @@ static void test_poison_pill(void **state)
     assert_starts(fcall("later_retry %s", id), "[j");
     assert_string_equal(redis("ZCARD R:q:mail:2"), "1");
     assert_string_equal(claim(w, "mail", 1), id);
-    assert_string_equal(text("%s %s %s", at(3, 0, 2, -1), at(3, 0, 3, -1), at(3, 0, 4, -1)),
+    assert_string_equal(text("%s %s %s", claimed(0, CLAIM_START), claimed(0, CLAIM_ATTEMPT),
+                             claimed(0, CLAIM_CRASHES)),
                         "4 1 0");
 }
 
@@ -666,7 +667,7 @@ static void test_forget(void **state)
     (void)fcall("later_run_now %s", id);
     assert_string_equal(claim(w, "unused", 1), id);
     assert_refused("ELATER_STATE", "later_v1_forget unused");
-    (void)fcall("later_v1_step %s 1 0 10 1 %s 1 done unused 3600000 0 T O 0", w, id);
+    (void)fcall_step("%s 1 0 10 1 %s 1 done unused 3600000 0 T O 0", w, id);
     assert_string_equal(state_of(id), "done");
     assert_refused("ELATER_STATE", "later_v1_forget unused");
     (void)redis("ZADD R:due:raw 1 x");

@@ -47,12 +47,129 @@
 -- the results: records, outputs, payloads that are copied, and 1 KiB for each child. allow-oom.
 -- Cost: O(results + due queues + claims * log n).
 
-L.register_bare('later_v2_step', {'allow-oom'}, function(R, args)
-  local q, at = L.read_step(args)
-  L.read_ends(q, args, at, 2, function(i)
+local function read_results(args, at, n)
+  local results = {}
+  for i = 1, n do
+    local o = at + 8 * i - 8
+    local has_result = args[o + 2] == 'result'
+    results[i] = {id = args[o], start = args[o + 1], verb = has_result and 'done' or args[o + 2],
+                  queue = args[o + 3], a = L.whole(args[o + 4]), code = args[o + 5],
+                  text = args[o + 6], output = args[o + 7], result = has_result and args[o + 7]}
+  end
+  return results
+end
+
+-- n queues, three arguments each, from args[at] on.
+local function read_rooms(args, at, n)
+  -- Most queues have the same numbers as the one before: these are read once.
+  local queues, room_text, room, max_text, max = {}, nil, nil, nil, nil
+  for i = 1, n do
+    local o = at + 3 * (i - 1)
+    if args[o + 1] ~= room_text or args[o + 2] ~= max_text then
+      room_text, max_text = args[o + 1], args[o + 2]
+      room, max = L.whole(room_text), L.whole(max_text)
+      if not room or not max then
+        L.fail('ELATER_ARGS', 'queue ' .. L.int(i) .. ' has no room or limit')
+      end
+    end
+    queues[i] = {name = L.check_queue(args[o]), room = room, max_payload = max}
+  end
+  return queues
+end
+
+-- EPOCH LINK HELD MAX NR {result}*NR NQ {queue room max}*NQ -> a request, the number of the
+-- argument behind them
+local function read_begin(args)
+  local q = {epoch_text = args[1] or '', link = args[2], held = L.whole(args[3]),
+             max = L.whole(args[4]),
+             ahead = 0, ends = {}, end_ids = {}}
+  if not (L.whole(q.epoch_text) and q.link and q.held and q.max) then
+    L.fail('ELATER_ARGS', 'give EPOCH LINK HELD MAX, results and queues')
+  end
+  local n = L.whole(args[5])
+  if n == nil or n > 1024 or 5 + 8 * n > #args then
+    L.fail('ELATER_ARGS', 'the results do not add up')
+  end
+  q.results = read_results(args, 6, n)
+  local at = 6 + 8 * n
+  n = L.whole(args[at] or '')
+  if not n or n > 2000 or at + 3 * n > #args then
+    L.fail('ELATER_ARGS', 'the queues do not add up')
+  end
+  q.queues = read_rooms(args, at + 1, n)
+  return q, at + 1 + 3 * n
+end
+
+-- Append args[from..to] to the ids of ended jobs; there is one group in most calls.
+local function add_ids(q, args, from, to)
+  if #q.end_ids == 0 then
+    q.end_ids = {unpack(args, from, to)}
+    return
+  end
+  for k = from, to do
+    q.end_ids[#q.end_ids + 1] = args[k]
+  end
+end
+
+local function fail_children()
+  L.fail('ELATER_ARGS', 'the children of ended jobs do not add up')
+end
+
+-- NC {number of a result, n, {how many words, word...}*n}*NC from args[at] on, or nothing. The
+-- words of a child stay in args: {first, last}
+local function read_children(results, args, at)
+  if at > #args then
+    return
+  end
+  local all = L.whole(args[at])
+  at = at + 1
+  if not all or all < 1 or all > #results then
+    fail_children()
+  end
+  for _ = 1, all do
+    local r, n = results[L.whole(args[at]) or 0], L.whole(args[at + 1])
+    if not r or not n or n > 1000 then
+      fail_children()
+    end
+    r.children, at = {args = args}, at + 2
+    for i = 1, n do
+      local words = L.whole(args[at])
+      if not words or at + words > #args then
+        fail_children()
+      end
+      r.children[i], at = {at + 1, at + words}, at + 1 + words
+    end
+  end
+  if at ~= #args + 1 then
+    fail_children()
+  end
+end
+
+-- NG {queue start n id*n}*NG [AHEAD [NC ...]] from args[at] on
+local function read_ends(q, args, at)
+  local groups = L.whole(args[at])
+  at = at + 1
+  for i = 1, groups and groups <= #args and groups or 0 do
+    local start, n = args[at + 1], L.whole(args[at + 2] or '')
+    if not n or at + 2 + n > #args or #q.end_ids + n > 1024 then
+      groups = nil
+      break
+    end
     -- A start that is no number is the start of no job.
-    return {queue = args[i], start = L.whole(args[i + 1] or '') and args[i + 1] or 'none'}
-  end)
+    q.ends[i] = {queue = L.check_queue(args[at]), start = L.whole(start) and start or 'none', n = n}
+    add_ids(q, args, at + 3, at + 2 + n)
+    at = at + 3 + n
+  end
+  q.ahead = at > #args and 0 or L.whole(args[at])
+  if not groups or groups > #args or not q.ahead or q.ahead > 1000 then
+    L.fail('ELATER_ARGS', 'the groups of ended jobs do not add up')
+  end
+  read_children(q.results, args, at + 1)
+end
+
+L.register_bare('later_v2_step', {'allow-oom'}, function(R, args)
+  local q, at = read_begin(args)
+  read_ends(q, args, at)
   local r = L.step(R, q)
   if r.status ~= 'ok' then
     return {r.now_us, r.status}

@@ -28,7 +28,6 @@ struct step {
     int n, plains;
     struct call words; /* behind the first word: what the call says of children */
     int parents, children;
-    bool is_new; /* call later_v2_step instead of later_v1_step */
 };
 
 /* ---- results */
@@ -62,8 +61,8 @@ static void choose_plain(struct world *w, struct step *s)
     for (int i = 0; i < s->n; i++) {
         struct result *r = &s->result[i];
 
-        r->is_plain = s->is_new && strcmp(r->verb, "done") == 0 && r->amount == 0 &&
-                      !r->job->is_big && dice_percent(&w->dice, 70);
+        r->is_plain = strcmp(r->verb, "done") == 0 && r->amount == 0 && !r->job->is_big &&
+                      dice_percent(&w->dice, 70);
         s->plains += r->is_plain;
     }
 }
@@ -114,7 +113,7 @@ static void choose_children(struct world *w, struct step *s)
     int number = 0;
 
     call_begin(&s->words, "");
-    for (int i = 0; i < s->n && s->is_new; i++) {
+    for (int i = 0; i < s->n; i++) {
         struct result *r = &s->result[i];
         bool is_good = strcmp(r->verb, "done") == 0 || strcmp(r->verb, "result") == 0;
 
@@ -286,21 +285,6 @@ static void take_fence(struct world *w, const char *id, int64_t fence, int64_t b
         w->l->fence = fence;
 }
 
-static void take_claims(struct world *w, const struct worker *v, const struct reply *claims)
-{
-    int64_t before = w->l->fence;
-
-    for (size_t i = 0; i < reply_count(claims); i++) {
-        const struct reply *c = reply_at(claims, i);
-        const char *id = reply_str(reply_at(c, 0));
-        int64_t fence = reply_int(reply_at(c, 5));
-
-        take_fence(w, id, fence, before);
-        take_claim(w, v, id, reply_str(reply_at(c, 1)), reply_int(reply_at(c, 2)), fence,
-                   reply_at(c, 7));
-    }
-}
-
 /* The claims of later_v2_step: queue, fence, start, attempt, crashes, gated, then id, due and
  * record of each job. */
 static void take_groups(struct world *w, const struct worker *v, const struct reply *groups)
@@ -384,10 +368,7 @@ static void take_step(struct world *w, const struct step *s, const struct reply 
     }
     take_answers(w, s, reply_at(r, 2));
     take_refused(w, s, reply_at(r, 9));
-    if (s->is_new)
-        take_groups(w, s->worker, reply_at(r, 3));
-    else
-        take_claims(w, s->worker, reply_at(r, 3));
+    take_groups(w, s->worker, reply_at(r, 3));
     check_errors(w, reply_at(r, 6));
     if (is_lost)
         forget_claims(w, s->worker, before);
@@ -406,21 +387,17 @@ static void step(struct world *w, struct worker *v, bool all)
     for (int i = 0; i < s.n; i++)
         held -= s.result[i].is_due && !s.result[i].job->is_unheard &&
                 strcmp(s.result[i].verb, "progress") != 0;
-    s.is_new = dice_percent(&w->dice, 70);
     choose_plain(w, &s);
     choose_children(w, &s);
-    world_begin(w, s.is_new ? "later_v2_step" : "later_v1_step");
+    world_begin(w, "later_v2_step");
     call_number(&w->call, v->epoch);
     call_number(&w->call, v->link);
     call_number(&w->call, held < 0 ? 0 : held);
     call_number(&w->call, all ? 20 : 1 + dice_below(&w->dice, 8));
     put_results(w, &s);
     put_queues(w, all);
-    if (s.is_new)
-        put_groups(w, &s);
-    else if (dice_percent(&w->dice, 40))
-        call_text(&w->call, "0");
-    if (s.is_new && (s.parents > 0 || dice_percent(&w->dice, 50)))
+    put_groups(w, &s);
+    if (s.parents > 0 || dice_percent(&w->dice, 50))
         call_number(&w->call, dice_below(&w->dice, 20));
     if (s.parents > 0)
         put_words(w, &s);

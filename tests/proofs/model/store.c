@@ -201,7 +201,7 @@ static void release_unheard(const struct conf *c, struct state *s, uint8_t epoch
     }
 }
 
-/* ---- v1_step: settle */
+/* ---- v2_step: settle */
 
 static bool fits(const struct conf *c, const struct job *job, const struct call *call, unsigned j)
 {
@@ -251,7 +251,7 @@ static void settle(const struct conf *c, struct state *s, const struct call *cal
     }
 }
 
-/* ---- v1_step: claim */
+/* ---- v2_step: claim */
 
 bool store_can_claim(const struct conf *c, const struct state *s, unsigned j)
 {

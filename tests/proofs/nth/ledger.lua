@@ -72,17 +72,13 @@ local function take_claim(m, epoch, id, start, record)
   m.held[epoch][id] = {start = start, tag = tag}
 end
 
--- Take the claims of a step's reply. A reply of later_v2_step has 10 values, and claims in groups.
+-- Take the claims of a step's reply, which come in groups.
 -- -> how many claims
 function nth.take_claims(m, epoch, reply)
   local n = 0
   for _, c in ipairs(reply[4] or {}) do
-    for i = 7, #reply == 10 and #c or 0, 3 do
+    for i = 7, #c, 3 do
       take_claim(m, epoch, c[i], tonumber(c[3]), c[i + 2])
-      n = n + 1
-    end
-    if #reply ~= 10 then
-      take_claim(m, epoch, c[1], tonumber(c[3]), c[8])
       n = n + 1
     end
   end

@@ -204,11 +204,11 @@ local function children_args(m, results)
 end
 
 -- The arguments of a step. results: {id, start, verb, queue, a, output (nil: one that fits), children = ...}; queues: names;
--- more: the arguments from NG on, which only later_v2_step has; its has_ahead: AHEAD is among them
+-- more: the arguments from NG on (nil: no ended jobs); its has_ahead: AHEAD is among them
 function nth.step_args(m, epoch, held, results, queues, more, room)
   local children = children_args(m, results)
-  more = more or children and {0}
-  local args = {more and 'later_v2_step' or 'later_v1_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
+  more = more or {0}
+  local args = {'later_v2_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
   local function put(...)
     for _, value in ipairs({...}) do
       args[#args + 1] = tostring(value)
@@ -222,7 +222,7 @@ function nth.step_args(m, epoch, held, results, queues, more, room)
   for _, queue in ipairs(queues) do
     put(queue, room or 50, 1048576)
   end
-  put(unpack(more or {}))
+  put(unpack(more))
   if children and not more.has_ahead then
     put(0)
   end

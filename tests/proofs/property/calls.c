@@ -386,17 +386,16 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
 }
 
 /* A result that may go into a group: done, with nothing to keep. The library itself sees what else
- * a job has, except for a payload in a key of its own, so any other job may be used here. start:
- * the start number to tell; 0: mostly the job's own. */
-static bool short_end(struct maker *k, const struct model_job *j, int64_t start,
-                      struct model_end *e)
+ * a job has, except for a payload in a key of its own, so any other job may be used here. It tells
+ * mostly the start number of the job. */
+static bool short_end(struct maker *k, const struct model_job *j, struct model_end *e)
 {
     if (j->payload.n > MODEL_BIG)
         return false;
     *e = (struct model_end){.id = percent(k, 1) ? "j00000000000" : j->id,
                             .verb_name = "done",
                             .verb = VERB_DONE,
-                            .start = start > 0 ? start : j->starts + (percent(k, 4) ? -1 : 0),
+                            .start = j->starts + (percent(k, 4) ? -1 : 0),
                             .text = "ok",
                             .output = "",
                             .queue = j->queue,
@@ -411,7 +410,7 @@ static bool is_like(const struct model_end *a, const struct model_end *b)
 
 /* Group neighbours that have the same queue and start; sometimes with an empty or a divided
  * group. */
-static void groups_args(struct maker *k, const struct model_end *end, size_t n, bool has_starts)
+static void groups_args(struct maker *k, const struct model_end *end, size_t n)
 {
     int slot = k->args->n, groups = 0;
     char text[24];
@@ -422,14 +421,12 @@ static void groups_args(struct maker *k, const struct model_end *end, size_t n, 
             next++;
         if (percent(k, 2)) {
             arg(k, k->m->queue[end[i].queue].name);
-            if (has_starts)
-                number(k, 1);
+            number(k, 1);
             number(k, 0);
             groups++;
         }
         arg(k, k->m->queue[end[i].queue].name);
-        if (has_starts)
-            number(k, end[i].start);
+        number(k, end[i].start);
         number(k, (int64_t)(next - i));
         for (size_t g = i; g < next; g++)
             arg(k, end[g].id);
@@ -441,7 +438,7 @@ static void groups_args(struct maker *k, const struct model_end *end, size_t n, 
 
 /* Write the long results. `brief` gets the short ones, in short_share of 100 cases. */
 static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end, int short_share,
-                        int64_t start, struct model_end *brief, size_t *briefs)
+                        struct model_end *brief, size_t *briefs)
 {
     int share = percent(k, 30)                       ? 0
                 : percent(k, 50) || k->m->is_crowded ? 40
@@ -458,7 +455,7 @@ static size_t ends_args(struct maker *k, int64_t epoch, struct model_end *end, i
         int times = percent(k, own ? share : 1) ? 1 + percent(k, 4) : 0;
 
         while (times-- > 0 && n + *briefs < HELD_MAX) {
-            if (percent(k, short_share) && short_end(k, j, start, &brief[*briefs]))
+            if (percent(k, short_share) && short_end(k, j, &brief[*briefs]))
                 ++*briefs;
             else
                 end_args(k, j, &end[n++]);
@@ -499,25 +496,23 @@ static void make_step(struct maker *k)
     static struct model_end end[2 * HELD_MAX], brief[HELD_MAX];
     static struct model_want want[MODEL_QUEUES + 1];
     struct model_step s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
-    bool is_new = percent(k, 60), is_short = is_new || percent(k, 50);
-    bool has_children = is_new && percent(k, k->m->is_chained ? 70 : k->m->is_batched ? 30 : 50);
-    int short_share = !is_short ? 0 : has_children ? below(k, 60) : 30 + below(k, 70);
+    bool has_children = percent(k, k->m->is_chained ? 70 : k->m->is_batched ? 30 : 50);
+    int short_share = percent(k, 20) ? 0 : has_children ? below(k, 60) : 30 + below(k, 70);
     size_t briefs;
 
     s.link = link_of(k, s.epoch);
     s.held = percent(k, 50) ? 0 : percent(k, 90) ? below(k, 4) : below(k, 1000);
     s.max = PICK(k, most);
-    begin(k, is_new ? "later_v2_step" : "later_v1_step");
+    begin(k, "later_v2_step");
     number(k, s.epoch);
     number(k, s.link);
     number(k, s.held);
     number(k, s.max);
-    s.ends = ends_args(k, s.epoch, end, short_share, is_new ? 0 : 1, brief, &briefs);
+    s.ends = ends_args(k, s.epoch, end, short_share, brief, &briefs);
     s.wants = wants_args(k, want);
-    if (is_short)
-        groups_args(k, brief, briefs, is_new);
+    groups_args(k, brief, briefs);
     has_children = has_children && s.ends > 0;
-    if (is_short && (has_children || percent(k, 70))) {
+    if (has_children || percent(k, 70)) {
         s.ahead = PICK(k, aheads);
         number(k, s.ahead);
     }

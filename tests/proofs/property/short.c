@@ -8,8 +8,8 @@
 
 #define FIRST 4 /* index of the function's first argument */
 #define GROUP_COMMON 6
-#define VALUES_V1 11
-#define VALUES_V2 10
+#define GROUP_HEAD 2 /* words of a group of ended jobs before its number of ids */
+#define VALUES 10
 
 static struct short_counts counts;
 
@@ -39,23 +39,23 @@ static int groups_at(const struct args *a)
 {
     int at = FIRST + 4;
 
-    if (!is_call(a, "later_v1_step") && !is_call(a, "later_v2_step"))
+    if (!is_call(a, "later_v2_step"))
         return 0;
     at += 1 + 8 * (int)number_at(a, at);
     at += 1 + 3 * (int)number_at(a, at);
     return at < a->n ? at : 0;
 }
 
-/* How many results are in the groups. head: words of a group before its number of ids. */
-static int64_t count_ends(const struct args *a, int at, int head)
+/* How many results are in the groups. */
+static int64_t count_ends(const struct args *a, int at)
 {
     int64_t n = 0, groups = number_at(a, at++);
 
     for (; groups > 0; groups--) {
-        int64_t ids = number_at(a, at + head);
+        int64_t ids = number_at(a, at + GROUP_HEAD);
 
         n += ids;
-        at += head + 1 + (int)ids;
+        at += GROUP_HEAD + 1 + (int)ids;
     }
     return n;
 }
@@ -134,17 +134,16 @@ static void render_groups(const struct reply *groups, struct buf *out)
 void short_render(const struct args *a, const struct reply *r, struct buf *out)
 {
     int at = groups_at(a);
-    bool is_new = is_call(a, "later_v2_step");
 
-    if (at == 0 || reply_count(r) != (is_new ? VALUES_V2 : VALUES_V1)) {
+    if (at == 0 || reply_count(r) != VALUES) {
         server_render(out, r);
         return;
     }
     buf_puts(out, "[ ");
     for (size_t i = 0; i < 9; i++) {
         if (i == 2)
-            render_answers(r, count_ends(a, at, is_new ? 2 : 1), out);
-        else if (i == 3 && is_new)
+            render_answers(r, count_ends(a, at), out);
+        else if (i == 3)
             render_groups(reply_at(r, 3), out);
         else
             server_render(out, reply_at(r, i));

@@ -1,6 +1,6 @@
 /*
- * Converts the reply of a step with groups (later_v2_step, later_v1_step with NG) into the form of
- * one without, so that the model needs to know only one form. What is wrong begins with '!' there.
+ * Converts the reply of a step, which has its claims in groups, into one with each claim by itself,
+ * so that the model needs to know nothing of groups. What is wrong begins with '!' there.
  */
 #ifndef LATER_TESTS_PROPERTY_SHORT_H
 #define LATER_TESTS_PROPERTY_SHORT_H

@@ -232,13 +232,13 @@ static const char *const CALLS[] = {
     "later_v1_quiet * off",
     "later_v1_beat $W1",
     "later_v1_beat $W1 mail,sms",
-    "later_v1_step $W1 1 2 0 0 2 mail 10 1048576 sms 10 1048576",
-    "later_v1_step $W1 1 2 10 1 $R1 1 progress sms 0 0 half '' 0",
-    "later_v1_step $W1 1 0 10 2 $R1 1 done sms 1000 0 T O $R2 1 retry sms 500 7 T O 1 sms 5 100",
-    "later_v1_step $W2 1 0 10 1 $R3 1 retry sms 500 7 T O 2 mail 5 1048576 sms 5 1048576",
-    "later_v1_step $W1 1 2 10 0 2 mail 10 1048576 sms 10 1048576 0",
-    "later_v1_step $W1 1 0 10 0 0 2 sms 2 $R1 $R3 gate 2 $L j00000000000",
-    "later_v1_step $W1 1 0 10 1 $R1 1 progress sms 0 0 half '' 1 sms 5 1048576 1 sms 2 $R2 $R1",
+    "later_v2_step $W1 1 2 0 0 2 mail 10 1048576 sms 10 1048576 0",
+    "later_v2_step $W1 1 2 10 1 $R1 1 progress sms 0 0 half '' 0 0",
+    "later_v2_step $W1 1 0 10 2 $R1 1 done sms 1000 0 T O $R2 1 retry sms 500 7 T O 1 sms 5 100 0",
+    "later_v2_step $W2 1 0 10 1 $R3 1 retry sms 500 7 T O 2 mail 5 1048576 sms 5 1048576 0",
+    "later_v2_step $W1 1 2 10 0 2 mail 10 1048576 sms 10 1048576 0",
+    "later_v2_step $W1 1 0 10 0 0 2 sms 1 2 $R1 $R3 gate 1 2 $L j00000000000",
+    "later_v2_step $W1 1 0 10 1 $R1 1 progress sms 0 0 half '' 1 sms 5 1048576 1 sms 1 2 $R2 $R1",
     "later_v2_step $W1 1 0 10 1 $C 1 result sms 0 0 T new 1 mail 5 1048576 0",
     "later_v2_step $W1 1 0 10 1 $C 1 done sms 9000 0 T O 1 mail 5 1048576 1 sms 1 1 $R1",
     "later_v2_step $W1 1 0 10 1 $C 1 dead sms 5 7 T O 2 mail 5 1048576 sms 1 100 0",
@@ -246,8 +246,6 @@ static const char *const CALLS[] = {
     "later_v1_reconcile $W1 1 1 $R1 1",
     "later_v1_reconcile $W1 1 1 $R1 1 1767225600000000",
     "later_v1_health 2000",
-    "later_v1_look",
-    "later_v1_look mail sms",
     "later_v2_look 2000 mail sms",
     "later_v1_rights",
     "later_v1_audit jobs '' 100",
@@ -286,8 +284,8 @@ static const char *const CALLS[] = {
     "later_v1_list gate parked '' 10",
     "later_v1_enter $W1 lock:door wait",
     "later_v1_enter $W2 lock:beside",
-    "later_v1_step $W1 1 0 10 1 $L 1 done gate 0 0 T O 3 gate 10 1048576 aside 5 100 keyed 5 100",
-    "later_v1_step $W2 1 0 10 0 2 gate 10 1048576 aside 5 100",
+    "later_v2_step $W1 1 0 10 1 $L 1 done gate 0 0 T O 3 gate 10 1048576 aside 5 100 keyed 5 100 0",
+    "later_v2_step $W2 1 0 10 0 2 gate 10 1048576 aside 5 100 0",
     "later_resume aside",
     "later_cancel $N",
     "later_reschedule $P +5m",
@@ -864,9 +862,9 @@ static void claim_beside(const char *key, size_t type)
     (void)redis("DEL R:%s", key);
     (void)redis("%s R:%s %s", TYPES[type].verb, key, TYPES[type].rest);
     before = redis("HGETALL R:jobs");
-    assert_starts(fcall("later_v1_step %s 1 0 10 0 2 mail 10 1048576 sms 10 1048576", w), "[");
-    assert_int_equal(len_at(3, -1), 1);
-    assert_string_equal(at(3, 0, 1, -1), "sms");
+    assert_starts(fcall_step("%s 1 0 10 0 2 mail 10 1048576 sms 10 1048576", w), "[");
+    assert_int_equal(count_claimed(), 1);
+    assert_string_equal(claimed(0, CLAIM_QUEUE), "sms");
     assert_int_equal(len_at(6, -1), 2);
     assert_string_equal(at(6, 0, -1), "mail");
     assert_starts(at(5, 0, -1), "-1");
@@ -908,9 +906,8 @@ static bool only_reads(const char *call)
         "later_show",        "later_explain",    "later_v1_gates",    "later_result",
         "later_stats",       "later_version",    "later_v1_list",     "later_v1_workers",
         "later_v1_suspects", "later_limits",     "later_fence_check", "later_v1_health",
-        "later_v1_rights",   "later_v1_audit",   "later_v1_look",     "later_v2_look",
-        "later_v1_known",    "later_batch_show", "later_batch_jobs",  "later_v1_batches",
-        "later_seen_list"};
+        "later_v1_rights",   "later_v1_audit",   "later_v2_look",     "later_v1_known",
+        "later_batch_show",  "later_batch_jobs", "later_v1_batches",  "later_seen_list"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
@@ -1179,8 +1176,8 @@ static void test_corrupt_tries(void **state)
         const char *argv[] = {"HSET", ROOT ":tries", id, GARBAGE[g]};
 
         (void)send_args(4, argv, NULL);
-        assert_starts(fcall("later_v1_step %s 1 0 10 0 1 mail 10 100", a), "[");
-        assert_int_equal(len_at(3, -1), 0);
+        assert_starts(fcall_step("%s 1 0 10 0 1 mail 10 100", a), "[");
+        assert_int_equal(count_claimed(), 0);
         assert_string_equal(redis("ZCARD R:dead:mail"), "1");
         id = add("mail y");
         argv[2] = id;
@@ -1233,13 +1230,13 @@ static const char *take_payload(const char *w, const char *queue, size_t *n)
     const struct reply *record;
     const char *lf;
 
-    assert_starts(fcall("later_v1_step %s 1 0 1 0 1 %s 1 1048576", w, queue), "[");
-    assert_int_equal(len_at(3, -1), 1);
-    record = node(3, 0, 7, -1);
+    assert_starts(fcall_step("%s 1 0 1 0 1 %s 1 1048576", w, queue), "[");
+    assert_int_equal(count_claimed(), 1);
+    record = claimed_node(0, CLAIM_RECORD);
     lf = memchr(reply_str(record), '\n', reply_len(record));
     assert_non_null(lf);
     if (reply_str(record)[0] == '+') {
-        (void)redis("GET R:big:%s", at(3, 0, 0, -1));
+        (void)redis("GET R:big:%s", claimed(0, CLAIM_ID));
         *n = reply_len(fx.last);
         return reply_str(fx.last);
     }
@@ -1286,8 +1283,8 @@ static const char *fate_of(const char *score)
 
     if (starts(redis("ZADD R:due:mail %s x", score), "!"))
         return "refused";
-    assert_starts(fcall("later_v1_step %s 1 0 1 0 1 mail 1 1048576", w), "[");
-    if (len_at(3, -1) == 1)
+    assert_starts(fcall_step("%s 1 0 1 0 1 mail 1 1048576", w), "[");
+    if (count_claimed() == 1)
         return "runs";
     (void)fcall("later_v1_tidy %s 1 mail 604800000", w);
     assert_one_set(score);
@@ -1359,7 +1356,7 @@ static void P7_duplicates(void **state)
     (void)state;
     assert_starts(fcall("later_add mail token t x"), text("[%s repeated ", id));
     assert_string_equal(claim(w, "mail", 9), id);
-    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(count_claimed(), 1);
     assert_starts(fcall("later_add mail token t x"), text("[%s repeated ", id));
     assert_string_equal(settle(w, id, 1, "done", 0), "ok");
     assert_starts(fcall("later_add mail token t x"), text("[%s repeated ", id));
@@ -1369,10 +1366,10 @@ static void P7_duplicates(void **state)
     (void)redis("ZADD R:due:mail 1 x");
     (void)redis("ZADD R:due:mail 2 x");
     first = claim(w, "mail", 9);
-    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(count_claimed(), 1);
     (void)redis("ZADD R:due:mail 1 x");
     second = claim(w, "mail", 9);
-    assert_int_equal(len_at(3, -1), 1);
+    assert_int_equal(count_claimed(), 1);
     assert_string_not_equal(first, second);
     assert_string_equal(settle(w, first, 1, "done", 0), "ok");
     assert_string_equal(settle(w, first, 1, "done", 0), "settled");
@@ -1401,8 +1398,8 @@ static void P10_dangling(void **state)
                 argv[3] = records[r];
                 (void)send_args(4, argv, NULL);
             }
-            assert_starts(fcall("later_v1_step %s 1 0 9 0 1 mail 9 100", w), "[");
-            assert_int_equal(len_at(3, -1), 0);
+            assert_starts(fcall_step("%s 1 0 9 0 1 mail 9 100", w), "[");
+            assert_int_equal(count_claimed(), 0);
             assert_string_equal(redis("ZRANGE R:dead:mail 0 -1"), "[j00000000001]");
             assert_non_null(strstr(redis("HGET R:errors j00000000001"), "its record is "));
             assert_one_set(sets[s]);
@@ -1425,7 +1422,8 @@ static void P11_privileged_fields(void **state)
     (void)state;
     (void)send_args(4, argv, NULL);
     assert_string_equal(claim(w, "mail", 1), id);
-    assert_string_equal(text("%s %s %s", at(3, 0, 2, -1), at(3, 0, 3, -1), at(3, 0, 4, -1)),
+    assert_string_equal(text("%s %s %s", claimed(0, CLAIM_START), claimed(0, CLAIM_ATTEMPT),
+                             claimed(0, CLAIM_CRASHES)),
                         "1 1 0");
     (void)fcall("later_show %s", id);
     assert_string_equal(named("starts"), "1");
@@ -1478,7 +1476,7 @@ static void P14_names(void **state)
     }
     (void)redis("ZADD R:due:a* 1 x"); /* not a legal queue name */
     assert_refused("ELATER_QUEUE", "later_v1_note raw-queue a*");
-    assert_refused("ELATER_QUEUE", "later_v1_step %s 1 0 1 0 1 a* 1 1", w);
+    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 1 0 1 a* 1 1 0", w);
     (void)redis("DEL R:due:a*");
     assert_one_set("odd names");
 }
