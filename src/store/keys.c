@@ -107,9 +107,6 @@ bool keys_is_ours(const char *ns, const char *key, size_t n)
     char root[96];
     size_t len = (size_t)snprintf(root, sizeof(root), "later:{%s}:", ns);
 
-    /* What daemons before 0.2.0 wrote: one may still run beside us. */
-    if (n == strlen("later:library") && memcmp(key, "later:library", n) == 0)
-        return true;
     /* Other namespaces do not concern us. */
     if (has_root(key, n) && (n < len || memcmp(key, root, len) != 0))
         return true;

@@ -9,7 +9,7 @@
 
 /*
  * Is this key (n bytes, then a NUL), which begins with later:, one of namespace ns? Also true for
- * later:library of older daemons, and for keys of other namespaces, which do not concern us.
+ * keys of other namespaces, which do not concern us.
  */
 bool keys_is_ours(const char *ns, const char *key, size_t n);
 

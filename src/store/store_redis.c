@@ -218,7 +218,7 @@ static void on_beat(void *arg, const struct reply *r)
     out.link = reply_int(reply_at(r, 2));
     out.held = reply_int(reply_at(r, 3));
     out.quiet = reply_int(reply_at(r, 4)) != 0;
-    out.schedules = reply_str(reply_at(r, 6)); /* an older library does not say: "" */
+    out.schedules = reply_str(reply_at(r, 6));
     out.peers = list;
     s->events.beat(s->events.arg, &out);
     if (lib_is_older(reply_int(reply_at(r, 7))))
@@ -244,13 +244,13 @@ static void on_reconciled(void *arg, const struct reply *r)
     struct store_reconcile_reply out = {0};
     CLEANUP_FREE const char **lost = NULL;
 
-    if (store_redis_is_bad(s, r, 5))
+    if (store_redis_is_bad(s, r, 6))
         return;
     lost = store_redis_texts(reply_at(r, 4), &out.nlost);
     out.status = store_redis_status(reply_at(r, 1));
     out.link = reply_int(reply_at(r, 2));
     out.released = reply_int(reply_at(r, 3));
-    out.rewound = reply_int(reply_at(r, 5)) != 0; /* an older library does not say: 0 */
+    out.rewound = reply_int(reply_at(r, 5)) != 0;
     out.lost = lost;
     s->events.reconciled(s->events.arg, &out);
 }

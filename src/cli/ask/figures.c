@@ -8,7 +8,7 @@
 
 #define PAGES_MAX 100000 /* a cursor that runs in a circle would make us ask for ever */
 
-/* later_v1_metrics: the elements of its reply. An older library does not give MORE. */
+/* later_v1_metrics: the elements of its reply. */
 enum { NOW, CURSOR, RUNNING, RECORDS, QUEUES, COUNTERS, MORE };
 
 /* The elements of a queue behind its name, and of MORE. */

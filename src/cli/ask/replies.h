@@ -1,6 +1,5 @@
 /*
- * Where each value stands in the replies of the library that more than one file reads. An older
- * library may give fewer of them than are named here.
+ * Where each value stands in the replies of the library that more than one file reads.
  */
 #ifndef LATER_CLI_ASK_REPLIES_H
 #define LATER_CLI_ASK_REPLIES_H

@@ -5,7 +5,7 @@
 #include "cli/ask/ask.h"
 #include "redis/reply.h"
 
-/* The elements of a row, as of later_topics. An older library does not give the last one. */
+/* The elements of a row, as of later_topics. */
 enum { TOPICS_TOPIC, TOPICS_QUEUE, TOPICS_ORIGIN, TOPICS_PUBLISHED };
 
 struct topics {

@@ -204,16 +204,15 @@ static void judge_unsealed(struct health *h, const struct reply *batch, int64_t 
                   "batch", name, strlen(name));
 }
 
-/* An older library does not report the names: both numbers are 0. */
 static void judge_names(struct health *h, int64_t names, int64_t most)
 {
-    if (most > 0 && names >= most)
+    if (names >= most)
         health_add(
             h->causes, "cause", "queue-names",
             "there are %lld queue names, no more may be: adds to a new queue that no worker serves "
             "are refused; a queue is a kind of work, not a customer",
             (long long)names);
-    else if (most > 0 && names * 100 >= most * NAMES_MANY_PERCENT)
+    else if (names * 100 >= most * NAMES_MANY_PERCENT)
         health_add(
             h->warnings, "warning", "queue-names",
             "there are %lld queue names of the %lld that may be; a queue is a kind of work, not a "
@@ -284,8 +283,7 @@ static bool judge_schedule(void *arg, const struct reply *row, int64_t now_ms)
     return true;
 }
 
-/* It waits for a worker that runs nothing, and the workers of its queue empty themselves for it. An
- * older library cannot tell. */
+/* It waits for a worker that runs nothing, and the workers of its queue empty themselves for it. */
 static void judge_suspects(struct health *h, struct cli *cli)
 {
     struct err ignored = ERR_INIT;
@@ -366,8 +364,7 @@ static int judge_namespace(struct cli *cli, const struct health_limits *limits, 
     judge(&h, cli, r);
     reply_free(r);
     health_workers_judge(&h, cli);
-    (void)schedules_each(&cli->server, judge_schedule, &h,
-                         &ignored); /* an older library has none */
+    (void)schedules_each(&cli->server, judge_schedule, &h, &ignored);
     judge_suspects(&h, cli);
     health_server_judge(&h, cli);
     is_degraded = json_array_size(h.causes) > 0;

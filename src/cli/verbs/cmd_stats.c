@@ -13,7 +13,7 @@
 #include "cli/show/pause.h"
 #include "cli/show/table.h"
 
-/* An older library does not give STATS_STATES; running is empty where it was not counted. */
+/* Of a queue in STATS_STATES; running is empty where it was not counted. */
 enum { IN_RUNNING, IN_PARKED, STATE_VALUES };
 
 /* Whether a queue with this value is paused now. */
