@@ -5,7 +5,7 @@
 #include "conf/conf_gates.h"
 #include "conf/conf_isolation.h"
 
-#define TOPIC_MAX 128 /* as in topic/topic.lua */
+#define TOPIC_MAX 128 /* as in topic/topics.lua */
 #define TOPIC_DOTS_MAX 8
 #define FILTER_NAME_MAX 128
 
@@ -119,7 +119,7 @@ static bool is_variable(const char *s)
     return n > 0 && conf_variable_is_name(s, s[n - 1] == '*' ? n - 1 : n);
 }
 
-/* As topic/topic.lua has it. */
+/* As topic/topics.lua has it. */
 static bool is_subscription(const char *s)
 {
     static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";

@@ -1,7 +1,7 @@
 /*
  * A claimed job as the daemon holds it, and the parser of its record.
  *
- * Record (made by src/lua/core/record.lua, L.header): one header line, LF, payload bytes untouched:
+ * Record (made by src/lua/core/jobs.lua, jobs.header): one header line, LF, payload bytes untouched:
  *   <flag><queue>[ <priority>][ <name>=<value>]...
  * flag '-': the payload follows; '+': it is in R:big:<id> and nothing follows. Unknown names are
  * skipped, so that an older daemon reads a newer record. Pure; bytes from Redis are checked.

@@ -19,7 +19,7 @@ void session_lost(struct session *s)
 
 void session_saw(struct session *s, int64_t number)
 {
-    /* Ignore a corrupt number: it would stop the clock, which takes none above L.CLOCK_MAX. */
+    /* Ignore a corrupt number: it would stop the clock, which takes none above CLOCK_MAX. */
     if (number > s->seen && number <= (INT64_C(1) << 52))
         s->seen = number;
 }

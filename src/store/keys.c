@@ -89,7 +89,7 @@ const char *keys_type(const char *rest, size_t n)
     return NULL;
 }
 
-/* Does the key begin with later:{NS}: for some namespace (see L.register)? */
+/* Does the key begin with later:{NS}: for some namespace (see register)? */
 static bool has_root(const char *key, size_t n)
 {
     static const char letters[] =

@@ -87,7 +87,7 @@ struct store_claim {
 
 #define STORE_HEAD_NONE INT64_C(-1)
 #define STORE_TIMER_NONE INT64_C(-1)
-#define STORE_DUE_LATEST_MS INT64_C(100000000000000) /* no job is due later: L.LATEST */
+#define STORE_DUE_LATEST_MS INT64_C(100000000000000) /* no job is due later: LATEST */
 
 struct store_step_reply {
     int64_t now_us; /* Redis TIME in the call */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs luacheck on the Lua library as it is loaded, in the order of Makefile.am: no unknown globals,
-# nothing unused or shadowed, lines up to 100 columns, functions up to 40 lines.
+# nothing unused or shadowed, lines up to 100 columns, functions up to 40 lines, modules as declared.
 # Exit status: 0 clean, 1 findings, 77 luacheck is not installed.
 set -eu
 cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}"
@@ -26,8 +26,8 @@ for file in src/lua/*/*.lua; do
 done
 # later_v1_rights must ask for every command that daemons use, and for no other. Left out here are functions that
 # only `later` calls: etc/users.acl grants their commands to its users.
-by_hand='calls/audit audit/job audit/jobs audit/sets audit/running audit/keys audit/beside audit/gates audit/queues audit/batches audit/schedules audit/topics audit/seen calls/distinct calls/series calls/list calls/metrics calls/batches calls/health calls/gates calls/workers'
-by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result public/batch_jobs public/batch_show public/top public/seen seen/bloom public/find calls/recent"
+by_hand='calls/audit audit/audit audit/jobs audit/sets audit/running audit/keys audit/beside audit/gates audit/queues audit/batches audit/schedules audit/topics audit/seen calls/distinct calls/series calls/list calls/metrics calls/batches calls/health calls/gates calls/workers'
+by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result public/batch_jobs public/batch_show public/top public/seen seen/blooms public/find calls/recent"
 daemons=
 for file in src/lua/*/*.lua; do
     name=${file#src/lua/}
@@ -57,7 +57,7 @@ luacheck --no-color --no-config --std lua51 --read-globals redis cjson cmsgpack 
     --max-line-length 100 --filename laterd.lua - <"$joined" || exit 1
 # The first and the last line of a top-level function are not indented.
 awk '
-/^(local )?function |^L\.register\(/ { name = $0; from = FNR }
+/^(local )?function |^register\(/ { name = $0; from = FNR }
 /^end\)?$/ && name != "" {
     if (FNR - from >= 40) { print FILENAME ":" from ": " FNR - from + 1 " lines: " name; long = 1 }
     name = ""
@@ -66,9 +66,10 @@ END { exit long }' src/lua/*/*.lua || {
     echo "a function has 40 lines at most: divide it"
     exit 1
 }
+lua5.1 tests/checks/modules.lua src/lua/*/*.lua || exit 1
 # The code that the Nth-call test puts in front of the library.
 luacheck --no-color --no-config --std lua51 --read-globals redis --globals nth --max-line-length 130 --quiet \
-    tests/proofs/nth/*.lua || exit 1
+    tests/proofs/nth/*.lua tests/checks/modules.lua || exit 1
 # The count of operations; real.lua is only the front of a file.
 find tests/operations -name '*.lua' ! -name real.lua -exec \
     luacheck --no-color --no-config --std lua51 --max-line-length 125 --quiet {} + || exit 1

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "job/job.h"
 
-/* Write a record like L.header in src/lua/core/record.lua. */
+/* Write a record like jobs.header in src/lua/core/jobs.lua. */
 static void encode(struct buf *out, const struct job *job)
 {
     buf_printf(out, "%c%s %d", job->is_big ? '+' : '-', job->queue, job->priority);

@@ -1122,8 +1122,8 @@ static void test_pause_and_quiet(void **state)
 static void pin_an_older_one(void)
 {
     static const char end[] = "local pinned = 1\nL.library = 0\n"
-                              "L.register('later_version', {'no-writes'}, function()\n"
-                              "  return {1, 'x', L.PROTOCOL, pinned}\nend)\n";
+                              "register('later_version', {'no-writes'}, function()\n"
+                              "  return {1, 'x', PROTOCOL, pinned}\nend)\n";
     char *at;
 
     assert_int_equal(run("setup", "--print", NULL), 0);

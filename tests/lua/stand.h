@@ -143,22 +143,23 @@ static const char *stand_said = ""; /* the last reply to a step */
  */
 static void stand_load(void)
 {
-    static const char begin[] = "local L = {}\n";
+    static const char begin[] = "local modules = {}\n";
     static const char watch[] =
-        "function L.watched(fn, ...)\n"
+        "local bug\n"
+        "local function watched(fn, ...)\n"
         "  local r = {pcall(fn, ...)}\n"
         "  local text = not r[1] and type(r[2]) == 'string' and r[2]\n"
         "  if text and (not string.find(text, '^%u+ ') or string.find(text, '^ERR ')) then\n"
-        "    L.bug = L.bug or text\n"
+        "    bug = bug or text\n"
         "  end\n"
         "  return unpack(r, 1, 4)\n"
         "end\n";
-    static const char judge[] = "local ok, reply = pcall(call, fn, keys[1], args)\n";
-    static const char tell[] = "local bug = L.bug L.bug = nil\n"
-                               "if bug then return {err = 'ELATER_BUG ' .. bug} end\n";
+    static const char judge[] = "local ok, reply = pcall(fn, keys[1], args)\n";
+    static const char tell[] = "local its_bug = bug bug = nil\n"
+                               "if its_bug then return {err = 'ELATER_BUG ' .. its_bug} end\n";
     const char *argv[] = {"FUNCTION", "LOAD", "REPLACE", NULL};
     struct buf b = BUF_INIT;
-    bool is_begun = false;
+    bool is_begun = false, is_judged = false;
 
     for (const char *p = lua_lib_text; *p != '\0'; p++) {
         bool is_word = p > lua_lib_text && (p[-1] == '.' || p[-1] == '_' || isalnum(p[-1]));
@@ -169,16 +170,18 @@ static void stand_load(void)
             p += strlen(begin) - 1;
             is_begun = true;
         } else if (strncmp(p, judge, strlen(judge)) == 0) {
-            buf_puts(&b, "local ok, reply = L.watched(call, fn, keys[1], args)\n");
+            buf_puts(&b, "local ok, reply = watched(fn, keys[1], args)\n");
             buf_puts(&b, tell);
             p += strlen(judge) - 1;
+            is_judged = true;
         } else if (!is_word && strncmp(p, "pcall(", 6) == 0) {
-            buf_puts(&b, "L.watched(");
+            buf_puts(&b, "watched(");
             p += 5;
         } else {
             buf_add(&b, p, 1);
         }
     }
+    assert_true(is_begun && is_judged);
     argv[3] = buf_str(&b);
     assert_string_equal(send_args(4, argv, NULL), "laterd");
     buf_done(&b);

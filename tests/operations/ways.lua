@@ -5,7 +5,7 @@ local ways = {
   START_US = 4102444860000000 -- in the year 2100
 }
 
-local SWITCH = 'return L.step_over_rows(R, q) or '
+local SWITCH = 'return row_step.run(R, q) or '
 
 -- Read a joined library. -> its text, the same without steps over rows
 function ways.read(path)

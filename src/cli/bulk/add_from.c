@@ -14,7 +14,7 @@
 
 /* The limit of later_add_many for one call, and so for a line, whatever max_payload says. */
 #define LINE_MAX_BYTES (16UL << 20)
-/* As in the library: L.MAX_PAYLOAD, and L.LEAST_LIMIT, which passes whatever max_payload says. */
+/* As in the library: MAX_PAYLOAD, and LEAST_LIMIT, which passes whatever max_payload says. */
 #define PAYLOAD_DEFAULT (1 << 20)
 #define PAYLOAD_LEAST 1024
 

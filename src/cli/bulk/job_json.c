@@ -12,7 +12,7 @@
 #include "cli/show/outcome.h"
 #include "job/job.h"
 
-#define HEADER_MAX 2048 /* bytes, the limit of L.parse */
+#define HEADER_MAX 2048 /* bytes, the limit of jobs.parse */
 #define NAME_MAX_BYTES 40
 
 /* Elements of a row of later_v1_export. */

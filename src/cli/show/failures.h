@@ -1,6 +1,6 @@
 /*
- * The last attempts of a job that failed, as the library keeps them (L.keep_failure in
- * src/lua/core/record.lua): lines "<when ms> <epoch> <host> <code> <text>" of the worker, the
+ * The last attempts of a job that failed, as the library keeps them (jobs.keep_failure in
+ * src/lua/core/jobs.lua): lines "<when ms> <epoch> <host> <code> <text>" of the worker, the
  * newest first.
  */
 #ifndef LATER_CLI_SHOW_FAILURES_H

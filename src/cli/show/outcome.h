@@ -1,5 +1,5 @@
 /*
- * How an attempt or a job ended, as the library writes it (L.outcome in src/lua/core/record.lua):
+ * How an attempt or a job ended, as the library writes it (jobs.outcome in src/lua/core/jobs.lua):
  * "<state> <code> <when ms> <start> <reason>" LF output.
  */
 #ifndef LATER_CLI_SHOW_OUTCOME_H

@@ -4,6 +4,9 @@
 -- A batch must be readable, be in the one set that its state asks for, and have ended with all its
 -- callbacks if it is sealed and no member is live. A live member must be a job that has not ended.
 
+local audit_batches = module 'audit/batches'
+local audit, batches, membership, jobs, change = use(
+  'audit/audit', 'batch/batches', 'batch/membership', 'core/jobs', 'txn/change')
 local UNREADABLE = 'its definition is corrupt'
 
 local function is_listed_right(R, batch)
@@ -13,61 +16,61 @@ local function is_listed_right(R, batch)
 end
 
 local function judge_batch(ctx, name)
-  local R, batch = ctx.R, L.batch(ctx.R, name)
+  local R, batch = ctx.R, batches.of(ctx.R, name)
   if not batch then
     ctx.tell('broken-batch', name, '', UNREADABLE, function()
-      L.mend_batch(R, name, ctx.now_ms)
-      local mended = L.batch(R, name)
-      if mended and mended.sealed_ms and L.lacks_callbacks(R, mended) then
-        L.seal(R, mended, ctx.now_ms)
+      batches.mend(R, name, ctx.now_ms)
+      local mended = batches.of(R, name)
+      if mended and mended.sealed_ms and membership.lacks_callbacks(R, mended) then
+        membership.seal(R, mended, ctx.now_ms)
       end
     end)
   elseif not is_listed_right(R, batch) then
-    ctx.tell('lost-batch', name, '', 'it is not listed as ' .. L.batch_state(batch), function()
-      L.put_batch(R, batch)
+    ctx.tell('lost-batch', name, '', 'it is not listed as ' .. batches.state(batch), function()
+      batches.put(R, batch)
     end)
-  elseif batch.sealed_ms and L.lacks_callbacks(R, batch) then
+  elseif batch.sealed_ms and membership.lacks_callbacks(R, batch) then
     ctx.tell('lost-callback', name, '', 'all its members have ended, and a callback is missing',
              function()
-      L.seal(R, batch, ctx.now_ms)
+      membership.seal(R, batch, ctx.now_ms)
     end)
   end
 end
 
 -- Phase batches. -> next cursor, how many entries
-function L.audit_batches(ctx, cursor, count)
-  return L.audit.each(ctx, db('HSCAN', ctx.R .. ':batches', cursor, 'COUNT', count), judge_batch)
+function audit_batches.each_batch(ctx, cursor, count)
+  return audit.each(ctx, db('HSCAN', ctx.R .. ':batches', cursor, 'COUNT', count), judge_batch)
 end
 
 -- A member that counts as live, and whose job has ended or is gone.
 local function judge_member(ctx, name, id)
-  local state = L.locate(ctx.R, id)
-  if L.is_live(state) then
+  local state = jobs.locate(ctx.R, id)
+  if jobs.is_live(state) then
     return
   end
   local why = state and 'its job is ' .. state or 'its job is gone, maybe cancelled'
   ctx.tell('lost-member', id, '', 'it counts as live in batch ' .. name .. ', and ' .. why,
            function()
-    L.end_member(ctx.R, name, id, state or 'cancelled', ctx.now_ms)
+    membership.end_member(ctx.R, name, id, state or 'cancelled', ctx.now_ms)
   end)
 end
 
 -- Phase members. -> next cursor, how many entries
-function L.audit_members(ctx, cursor, count, names)
+function audit_batches.each_member(ctx, cursor, count, names)
   local R, name = ctx.R, string.match(names[1] or '', '^members:(.+)$')
   if #names ~= 1 or not name then
-    L.fail('ELATER_ARGS', 'give the one batch to look at')
+    fail('ELATER_ARGS', 'give the one batch to look at')
   end
   local page = ctx.ask('ZSCAN', R .. ':members:' .. name, cursor, 'COUNT', count)
   if not page then
     return '0', 0
   elseif db('HEXISTS', R .. ':batches', name) == 0 then
     ctx.tell('leftover', name, '', 'members of a batch that is not there', function()
-      L.drop_key(R .. ':members:' .. name, 'large')
+      change.drop_key(R .. ':members:' .. name, 'large')
     end)
     return '0', 0
   end
-  return L.audit.each(ctx, page, function(_, id, state)
+  return audit.each(ctx, page, function(_, id, state)
     if tonumber(state) == 0 then
       judge_member(ctx, name, id)
     end

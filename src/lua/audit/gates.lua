@@ -8,50 +8,55 @@
 -- each queue a parked job there. A repair makes a job that is at no gate wait in its queue again,
 -- and frees permits that no holder can give back any more.
 
+local audit_gates = module 'audit/gates'
+local audit, clock, jobs, gate, holding, waiters, lock_rows = use(
+  'audit/audit', 'core/clock', 'core/jobs', 'gates/gate', 'gates/holding', 'gates/waiters',
+  'txn/lock_rows')
+
 local function is_parked(R, id)
-  local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
+  local job = jobs.parse(db('HGET', R .. ':jobs', id) or nil)
   return job and db('ZSCORE', R .. ':parked:' .. job.queue, id) and true or false
 end
 
 -- Let a parked job leave its gate, as far as its spot and the keys of the gate are still there.
-function L.audit_unpark(R, queue, id)
-  local book = L.book(R, L.now_us())
-  L.unpark(book, queue, id)
-  L.hand_on(book)
+function audit_gates.unpark(R, queue, id)
+  local ledger = gate.ledger(R, clock.now_us())
+  waiters.unpark(ledger, queue, id)
+  waiters.hand_on(ledger)
 end
 
 -- Judge a job that is in parked:<queue> and in no other set.
-function L.audit_parked(ctx, row)
+function audit_gates.each_parked(ctx, row)
   local R, id, queue = ctx.R, row.id, row.queue
-  local spot = L.read_spot(db('HGET', R .. ':parked', id) or nil)
-  local gate = spot and spot.gates[spot.at]
+  local spot = waiters.read_spot(db('HGET', R .. ':parked', id) or nil)
+  local gate_id = spot and spot.gates[spot.at]
   local why
   if not spot then
     why = 'its spot is missing or corrupt'
-  elseif not gate and not db('ZSCORE', R .. ':granted:' .. queue, id) then
+  elseif not gate_id and not db('ZSCORE', R .. ':granted:' .. queue, id) then
     why = 'it was let in, and is not among the granted jobs'
-  elseif gate and not db('ZSCORE', R .. ':line:' .. queue .. ':' .. gate, id) then
-    why = 'it is not among the jobs parked at ' .. gate
+  elseif gate_id and not db('ZSCORE', R .. ':line:' .. queue .. ':' .. gate_id, id) then
+    why = 'it is not among the jobs parked at ' .. gate_id
   end
   if why then
     ctx.tell('lost-waiter', id, queue, why, function()
-      L.audit_unpark(R, queue, id)
-      L.enqueue(R, id, row.job, L.tries(row.tries or nil), spot and spot.due or ctx.now_ms)
+      audit_gates.unpark(R, queue, id)
+      jobs.enqueue(R, id, row.job, jobs.tries(row.tries or nil), spot and spot.due or ctx.now_ms)
     end)
-  elseif gate and not db('ZSCORE', R .. ':wait:' .. gate, queue) and
-         db('SISMEMBER', R .. ':aside:' .. queue, gate) == 0 then
-    ctx.tell('lost-waiter', id, queue, 'its queue is no waiter at ' .. gate, function()
-      db('SADD', R .. ':aside:' .. queue, gate)
-      L.mark_set(R, queue, 'a')
+  elseif gate_id and not db('ZSCORE', R .. ':wait:' .. gate_id, queue) and
+         db('SISMEMBER', R .. ':aside:' .. queue, gate_id) == 0 then
+    ctx.tell('lost-waiter', id, queue, 'its queue is no waiter at ' .. gate_id, function()
+      db('SADD', R .. ':aside:' .. queue, gate_id)
+      jobs.flag_set(R, queue, 'a')
     end)
   end
 end
 
 local function judge_spot(ctx, field)
   local R = ctx.R
-  local who, gate = string.match(field, '^([@=][^\n]*)\n(.+)$')
-  if who and not db('ZSCORE', R .. ':wait:' .. gate, who) or
-     not who and not is_parked(R, field) then
+  local who, gate_id = string.match(field, '^([@=][^\n]*)\n(.+)$')
+  if who and not db('ZSCORE', R .. ':wait:' .. gate_id, who) or not who and
+     not is_parked(R, field) then
     local text = 'an entry of parked, and it waits for no gate'
     ctx.tell('leftover', who or field, '', text, function()
       db('HDEL', R .. ':parked', field)
@@ -60,28 +65,28 @@ local function judge_spot(ctx, field)
 end
 
 -- Phase parked. -> next cursor, how many entries
-function L.audit_spots(ctx, cursor, count)
-  return L.audit.each(ctx, db('HSCAN', ctx.R .. ':parked', cursor, 'COUNT', count), judge_spot)
+function audit_gates.each_spot(ctx, cursor, count)
+  return audit.each(ctx, db('HSCAN', ctx.R .. ':parked', cursor, 'COUNT', count), judge_spot)
 end
 
 local function judge_held(ctx, id)
   local R = ctx.R
   if not db('ZSCORE', R .. ':running', id) and not is_parked(R, id) then
     ctx.tell('leftover', id, '', 'it is in holds, and neither running nor parked', function()
-      local book = L.book(R, L.now_us())
-      L.let_go(book, {id})
-      L.hand_on(book)
+      local ledger = gate.ledger(R, clock.now_us())
+      holding.let_go(ledger, {id})
+      waiters.hand_on(ledger)
     end)
   end
 end
 
 -- Phase holds. -> next cursor, how many entries
-function L.audit_holds(ctx, cursor, count)
-  return L.audit.each(ctx, db('HSCAN', ctx.R .. ':holds', cursor, 'COUNT', count), judge_held)
+function audit_gates.each_hold(ctx, cursor, count)
+  return audit.each(ctx, db('HSCAN', ctx.R .. ':holds', cursor, 'COUNT', count), judge_held)
 end
 
 -- -> why this holder cannot have the gate, or nil. is_leased: its permit has an end
-local function bad_holder(R, gate, holder, is_leased)
+local function bad_holder(R, gate_id, holder, is_leased)
   local epoch = string.match(holder, '^@(.*)$')
   if epoch then
     if db('HEXISTS', R .. ':workers', epoch) == 0 and not is_leased then
@@ -89,21 +94,21 @@ local function bad_holder(R, gate, holder, is_leased)
     end
   elseif string.match(holder, '^=') then
     return not is_leased and 'its lease has no end' or nil
-  elseif not string.find('\n' .. (db('HGET', R .. ':holds', holder) or '') .. '\n',
-                         '\n' .. gate .. '\n', 1, true) then
+  elseif not string.find('\n' .. (db('HGET', R .. ':holds', holder) or '') .. '\n', '\n' ..
+                         gate_id .. '\n', 1, true) then
     return 'the job does not know of it'
   end
   return nil
 end
 
-local function judge_holder(ctx, gate, holder, is_leased)
-  local why = bad_holder(ctx.R, gate, holder, is_leased)
+local function judge_holder(ctx, gate_id, holder, is_leased)
+  local why = bad_holder(ctx.R, gate_id, holder, is_leased)
   if why then
-    local text = 'held by ' .. L.one_line(holder) .. ', and ' .. why
-    ctx.tell('stale-holder', gate, '', text, function()
-      local book = L.book(ctx.R, L.now_us())
-      L.drop(book, L.gate(book, gate), holder)
-      L.hand_on(book)
+    local text = 'held by ' .. one_line(holder) .. ', and ' .. why
+    ctx.tell('stale-holder', gate_id, '', text, function()
+      local ledger = gate.ledger(ctx.R, clock.now_us())
+      gate.drop(ledger, gate.of(ledger, gate_id), holder)
+      waiters.hand_on(ledger)
     end)
   end
 end
@@ -111,7 +116,7 @@ end
 local JUDGES = {}
 
 function JUDGES.lock(ctx, name)
-  local row = L.lock_row(ctx.R .. ':lock:' .. name)
+  local row = lock_rows.lock_row(ctx.R .. ':lock:' .. name)
   if row then
     judge_holder(ctx, 'lock:' .. name, row[1], (tonumber(row[2] or '0') or 0) > 0)
   end
@@ -120,7 +125,7 @@ end
 function JUDGES.sem(ctx, name)
   local holders = db('ZRANGE', ctx.R .. ':sem:' .. name, 0, 999, 'WITHSCORES')
   for i = 1, #holders, 2 do
-    judge_holder(ctx, 'sem:' .. name, holders[i], tonumber(holders[i + 1]) < L.LIVES)
+    judge_holder(ctx, 'sem:' .. name, holders[i], tonumber(holders[i + 1]) < gate.LIVES)
   end
 end
 
@@ -131,19 +136,19 @@ function JUDGES.rate(ctx, rest)
   end
 end
 
-function JUDGES.wait(ctx, gate)
+function JUDGES.wait(ctx, gate_id)
   local R = ctx.R
-  for _, who in ipairs(db('ZRANGE', R .. ':wait:' .. gate, 0, 999)) do
+  for _, who in ipairs(db('ZRANGE', R .. ':wait:' .. gate_id, 0, 999)) do
     local is_there
     if string.match(who, '^[@=]') then
-      is_there = db('HEXISTS', R .. ':parked', who .. '\n' .. gate) == 1
+      is_there = db('HEXISTS', R .. ':parked', who .. '\n' .. gate_id) == 1
     else
-      is_there = db('EXISTS', R .. ':line:' .. who .. ':' .. gate) == 1
+      is_there = db('EXISTS', R .. ':line:' .. who .. ':' .. gate_id) == 1
     end
     if not is_there then
-      local text = L.one_line(who) .. ' is among its waiters, but does not wait there'
-      ctx.tell('leftover', gate, '', text, function()
-        db('ZREM', R .. ':wait:' .. gate, who)
+      local text = one_line(who) .. ' is among its waiters, but does not wait there'
+      ctx.tell('leftover', gate_id, '', text, function()
+        db('ZREM', R .. ':wait:' .. gate_id, who)
       end)
     end
   end
@@ -161,7 +166,7 @@ function JUDGES.granted(ctx, queue)
 end
 
 -- Phase gates. -> next cursor, how many entries
-function L.audit_gates(ctx, names)
+function audit_gates.each_gate(ctx, names)
   for _, name in ipairs(names) do
     local kind, rest = string.match(name, '^(%a+):(.+)$')
     -- The phase keys reports a foreign type.

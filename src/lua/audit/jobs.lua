@@ -1,7 +1,9 @@
 -- Phase jobs of later_v1_audit and later_v1_repair (calls/audit.lua): HSCAN of the records (no
 -- name). Each job must be in exactly one set, and have its payload.
 
-local audit = L.audit
+local audit_jobs = module 'audit/jobs'
+local audit, audit_gates, pins, jobs = use(
+  'audit/audit', 'audit/gates', 'broadcast/pins', 'core/jobs')
 local ask_many, ask, queue_of = audit.ask_many, audit.ask, audit.queue_of
 local worker_of, left_to, lost_payload = audit.worker_of, audit.left_to, audit.lost_payload
 local is_bad_score, mend_record, leave = audit.is_bad_score, audit.mend_record, audit.leave
@@ -9,10 +11,10 @@ local bury, LOST = audit.bury, audit.LOST
 
 -- -> every set where a job of this queue may be that is not pinned, the set of priority p first
 local function sets_of(queue, p)
-  local names = {'q:' .. queue .. ':' .. L.int(p)}
+  local names = {'q:' .. queue .. ':' .. int(p)}
   for other = 0, 9 do
     if other ~= p then
-      names[#names + 1] = 'q:' .. queue .. ':' .. L.int(other)
+      names[#names + 1] = 'q:' .. queue .. ':' .. int(other)
     end
   end
   names[11], names[12], names[13] = 'solo:' .. queue, 'dead:' .. queue, 'done:' .. queue
@@ -97,8 +99,8 @@ local function judge_target(ctx, row)
   local target = row.job.W
   if target and ask('SISMEMBER', ctx.R .. ':pins:' .. row.queue, target) == 0 then
     ctx.tell('bad-mark', row.id, row.queue, 'its target ' .. target .. ' is not listed', function()
-      L.put_pin(ctx.R, row.queue, target)
-      L.mark_set(ctx.R, row.queue, 'p')
+      pins.put(ctx.R, row.queue, target)
+      jobs.flag_set(ctx.R, row.queue, 'p')
     end)
   end
 end
@@ -110,7 +112,7 @@ local function judge_waiting(ctx, row, set)
       bury(ctx, queue, id, why, row.sets)
     end)
   end
-  local tries = L.tries(row.tries)
+  local tries = jobs.tries(row.tries)
   local why = row.job.big and lost_payload(R, id)
   if why then
     doomed('no-payload', why)
@@ -118,11 +120,11 @@ local function judge_waiting(ctx, row, set)
     doomed('broken-tries', 'its tries are corrupt')
   elseif is_bad_score(set.score) then
     doomed('bad-score', 'it can never be due: its score is ' .. tostring(set.score))
-  elseif L.waiting_key(R, row.job, tries) ~= R .. ':' .. set.name then
+  elseif jobs.waiting_key(R, row.job, tries) ~= R .. ':' .. set.name then
     ctx.tell('wrong-set', id, queue, 'it waits in ' .. set.name .. ', it belongs into ' ..
-         string.sub(L.waiting_key(R, row.job, tries), #R + 2), function()
+             string.sub(jobs.waiting_key(R, row.job, tries), #R + 2), function()
       db('ZREM', R .. ':' .. set.name, id)
-      L.enqueue(R, id, row.job, tries, L.due(set.score))
+      jobs.enqueue(R, id, row.job, tries, to_due(set.score))
     end)
   else
     judge_target(ctx, row)
@@ -136,13 +138,13 @@ local function judge_kept(ctx, row, set)
   if is_bad_score(set.score) then
     local text = 'it is kept for ever: its score is ' .. tostring(set.score)
     ctx.tell('bad-score', id, row.queue, text, function()
-      db('ZADD', R .. ':' .. set.name, L.int(ctx.now_ms), id)
+      db('ZADD', R .. ':' .. set.name, int(ctx.now_ms), id)
     end)
   end
   if set.name ~= 'dead:' .. row.queue then
     return
   end
-  if row.tries and not L.tries(row.tries).due then
+  if row.tries and not jobs.tries(row.tries).due then
     ctx.tell('broken-tries', id, row.queue, 'its tries are corrupt', function()
       db('HDEL', R .. ':tries', id)
     end)
@@ -152,9 +154,11 @@ local function judge_kept(ctx, row, set)
   if why and
      not string.find(string.match(outcome, '^[^\n]*'), 'its payload is missing', 1, true) then
     ctx.tell('no-payload', id, row.queue, why, function()
-      local _, code, _, start, text, output = L.read_outcome(outcome)
-      db('HSET', R .. ':errors', id, L.outcome('dead', code or '0', ctx.now_ms, L.whole(start) or 0,
-                 'fsck: ' .. why .. (text and '; it died of: ' .. text or ''), output))
+      local _, code, _, start, text, output = jobs.read_outcome(outcome)
+      db('HSET', R .. ':errors', id, jobs.outcome('dead', code or '0', ctx.now_ms, whole(start) or
+                                                  0, 'fsck: ' .. why ..
+                                                  (text and '; it died of: ' .. text or ''),
+                                                  output))
     end)
   end
 end
@@ -164,7 +168,7 @@ local function judge(ctx, row)
   if row.score then
     judge_held(ctx, row)
   elseif not row.job then
-    local why = L.CORRUPT
+    local why = CORRUPT
     ctx.tell('broken-record', id, row.queue, why, function()
       mend_record(ctx.R, id, queue, row.record)
       bury(ctx, queue, id, why, row.sets)
@@ -172,8 +176,8 @@ local function judge(ctx, row)
   elseif #row.sets == 1 then
     local set = row.sets[1]
     local is_kept = set.name == 'dead:' .. queue or set.name == 'done:' .. queue
-    local check = is_kept and judge_kept or
-                 set.name == 'parked:' .. queue and L.audit_parked or judge_waiting
+    local check = is_kept and judge_kept or set.name == 'parked:' .. queue and
+                  audit_gates.each_parked or judge_waiting
     check(ctx, row, set)
   elseif #row.sets > 1 or not row.unsure then
     local why = #row.sets == 0 and 'it is in no set' or 'it is in ' .. names_of(row.sets)
@@ -183,12 +187,12 @@ local function judge(ctx, row)
   end
 end
 
-function L.audit_jobs(ctx, cursor, count)
+function audit_jobs.each_job(ctx, cursor, count)
   local page = db('HSCAN', ctx.R .. ':jobs', cursor, 'COUNT', count)
   local rows, ids, queues = {}, {}, {}
   for i = 1, #page[2], 2 do
     local row = {id = page[2][i], record = page[2][i + 1], sets = {}}
-    row.job = L.parse(row.record)
+    row.job = jobs.parse(row.record)
     row.queue = row.job and row.job.queue or queue_of(row.record)
     rows[#rows + 1], ids[#ids + 1] = row, row.id
     if row.queue then
@@ -208,4 +212,4 @@ function L.audit_jobs(ctx, cursor, count)
   return page[1], #rows
 end
 
-audit.find_sets = find_sets
+audit_jobs.find_sets = find_sets

@@ -1,7 +1,8 @@
 -- Phase keys of later_v1_audit and later_v1_repair (calls/audit.lua): the types of the keys of the
 -- namespace, and those of one job, worker or filter each.
 
-local audit = L.audit
+local audit_keys = module 'audit/keys'
+local audit, audit_seen, jobs, change = use('audit/audit', 'audit/seen', 'core/jobs', 'txn/change')
 local queue_of, mend_record, bury, LOST = audit.queue_of, audit.mend_record, audit.bury, audit.LOST
 
 -- Judge a key big:<id>. If no job uses the payload, it is removed; without any record it is all
@@ -9,13 +10,13 @@ local queue_of, mend_record, bury, LOST = audit.queue_of, audit.mend_record, aud
 local function judge_big(ctx, id)
   local R = ctx.R
   local record = db('HGET', R .. ':jobs', id) or nil
-  local job = L.parse(record)
+  local job = jobs.parse(record)
   if (job and job.big) or db('ZSCORE', R .. ':running', id) then
     return
   elseif record then
     local text = 'a payload beside a record that has its own'
     ctx.tell('orphan-payload', id, queue_of(record), text, function()
-      L.drop_key(R .. ':big:' .. id)
+      change.drop_key(R .. ':big:' .. id)
     end)
     return
   end
@@ -26,7 +27,7 @@ local function judge_big(ctx, id)
   end)
 end
 
-function L.audit_keys(ctx, pairs_of)
+function audit_keys.each_key(ctx, pairs_of)
   local R = ctx.R
   for i = 1, #pairs_of, 2 do
     local name, want = pairs_of[i], pairs_of[i + 1]
@@ -40,10 +41,10 @@ function L.audit_keys(ctx, pairs_of)
     elseif is ~= 'none' and epoch and not ctx.is_dark and
            db('HEXISTS', R .. ':workers', epoch) == 0 then
       ctx.tell('leftover', epoch, '', 'fields of a worker that is not registered', function()
-        L.drop_key(R .. ':worker:' .. epoch)
+        change.drop_key(R .. ':worker:' .. epoch)
       end)
     elseif is ~= 'none' and string.find(name, '^seen:') then
-      L.audit_generation(ctx, name)
+      audit_seen.generation(ctx, name)
     end
   end
   return '0', #pairs_of / 2

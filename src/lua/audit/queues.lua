@@ -1,27 +1,30 @@
 -- Phase `queue` of later_v1_audit and later_v1_repair (calls/audit.lua): what is derived from the
--- sets of a queue. NAME: queues. Their marks, heads and names must tell of the jobs in the sets.
+-- sets of a queue. NAME: queues. Their flags, heads and names must tell of the jobs in the sets.
 
--- -> marks that are missing, due ms of the first job, whether there is any job. Suspects do not
+local audit_queues = module 'audit/queues'
+local jobs = use 'core/jobs'
+
+-- -> flags that are missing, due ms of the first job, whether there is any job. Suspects do not
 -- count for the due ms: due ones are left out of the heads on purpose.
 local function read_queue(ctx, queue)
   local R = ctx.R
-  local marks = ctx.ask('HGET', R .. ':prio', queue) or ''
+  local flags = ctx.ask('HGET', R .. ':prio', queue) or ''
   local first, lost, any = math.huge, '', false
   for p = 0, 9 do
-    local digit = L.int(p)
+    local digit = int(p)
     local row = ctx.ask('ZRANGE', R .. ':q:' .. queue .. ':' .. digit, 0, 0, 'WITHSCORES')
     if row and row[1] then
-      any, first = true, math.min(first, L.due(row[2]))
-      lost = (p == 5 or string.find(marks, digit, 1, true)) and lost or lost .. digit
+      any, first = true, math.min(first, to_due(row[2]))
+      lost = (p == 5 or string.find(flags, digit, 1, true)) and lost or lost .. digit
     end
   end
   for _, set in ipairs({{':solo:', 's'}, {':pins:', 'p'}, {':granted:', 'g'}}) do
     if db('EXISTS', R .. set[1] .. queue) == 1 then
-      any, lost = true, string.find(marks, set[2], 1, true) and lost or lost .. set[2]
+      any, lost = true, string.find(flags, set[2], 1, true) and lost or lost .. set[2]
     end
   end
   if db('EXISTS', R .. ':aside:' .. queue) == 1 then
-    lost = string.find(marks, 'a', 1, true) and lost or lost .. 'a'
+    lost = string.find(flags, 'a', 1, true) and lost or lost .. 'a'
   end
   any = any or
         db('EXISTS', R .. ':dead:' .. queue, R .. ':done:' .. queue, R .. ':parked:' .. queue) > 0
@@ -33,8 +36,8 @@ local function judge_queue(ctx, queue)
   local lost, first, any = read_queue(ctx, queue)
   if lost ~= '' then
     ctx.tell('bad-mark', queue, queue, 'the mark of waiting jobs is missing: ' .. lost, function()
-      for mark in string.gmatch(lost, '.') do
-        L.mark_set(R, queue, mark)
+      for flag in string.gmatch(lost, '.') do
+        jobs.flag_set(R, queue, flag)
       end
     end)
   end
@@ -43,7 +46,7 @@ local function judge_queue(ctx, queue)
   if first < math.huge and (not head or (head > first and head > ctx.now_ms)) then
     local text = head and 'its first job is due before its head' or 'it has no head'
     ctx.tell('bad-head', queue, queue, text, function()
-      L.lower_head(R, queue, first)
+      jobs.lower_head(R, queue, first)
     end)
   end
   if any and ctx.ask('SISMEMBER', R .. ':names', queue) == 0 then
@@ -53,9 +56,9 @@ local function judge_queue(ctx, queue)
   end
 end
 
-function L.audit_queues(ctx, names)
+function audit_queues.each_queue(ctx, names)
   for _, queue in ipairs(names) do
-    judge_queue(ctx, L.check_queue(queue))
+    judge_queue(ctx, check_queue(queue))
   end
   return '0', #names
 end

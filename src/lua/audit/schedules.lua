@@ -3,31 +3,33 @@
 -- is in it: the options of its jobs, for one. A cursor must belong to a schedule, or to one that is
 -- gone and will be forgotten.
 
+local audit_schedules = module 'audit/schedules'
+local audit, steps, schedules = use('audit/audit', 'claim/steps', 'schedule/schedules')
 local WORDS = {overlap = {allow = true, skip = true, queue = true, replace = true},
                catch_up = {none = true, last = true, all = true}}
 
 -- -> why no job can be added by this schedule, or nil. The timing is for the workers to read.
 local function defect_of(s, now_ms)
-  local ok, why = pcall(L.job_of_schedule, s, now_ms)
+  local ok, why = pcall(schedules.job_of, s, now_ms)
   if not ok then
-    return L.error_text(why)
+    return steps.error_text(why)
   end
   for field, words in pairs(WORDS) do
     if not words[s[field] or ''] then
-      return field .. ' is ' .. L.quote(s[field] or '')
+      return field .. ' is ' .. quote(s[field] or '')
     end
   end
   return not string.find(s.when, '^cron .') and not string.find(s.when, '^every .') and
-         'when is ' .. L.quote(s.when) or nil
+         'when is ' .. quote(s.when) or nil
 end
 
 -- What is readable of a schedule is its owner's word: a repair removes only what has no meaning.
 local function judge_schedule(ctx, name)
-  local R, s = ctx.R, L.schedule(ctx.R, name)
+  local R, s = ctx.R, schedules.of(ctx.R, name)
   local why = s and defect_of(s, ctx.now_ms)
   if not s then
     ctx.tell('broken-schedule', name, '', 'its definition is corrupt', function()
-      L.drop_schedule(R, name, 1000 * ctx.now_ms)
+      schedules.drop(R, name, 1000 * ctx.now_ms)
     end)
   elseif why then
     ctx.tell('broken-schedule', name, s.queue, 'a part of its definition is corrupt: ' .. why ..
@@ -46,7 +48,7 @@ local function judge_cursor(ctx, name)
 end
 
 -- -> next cursor, how many entries
-function L.audit_schedules(ctx, phase, cursor, count)
+function audit_schedules.each(ctx, phase, cursor, count)
   local page = db('HSCAN', ctx.R .. ':' .. phase, cursor, 'COUNT', count)
-  return L.audit.each(ctx, page, phase == 'schedules' and judge_schedule or judge_cursor)
+  return audit.each(ctx, page, phase == 'schedules' and judge_schedule or judge_cursor)
 end

@@ -1,10 +1,11 @@
 -- Phase set of later_v1_audit and later_v1_repair (calls/audit.lua): ZSCAN of a set of jobs. Each
 -- member must have a record that names the queue of the set.
 
-local audit = L.audit
+local audit_sets = module 'audit/sets'
+local audit, audit_jobs, jobs = use('audit/audit', 'audit/jobs', 'core/jobs')
 local ask_many, ask, queue_of, is_held = audit.ask_many, audit.ask, audit.queue_of, audit.is_held
 local mend_record, leave, bury = audit.mend_record, audit.leave, audit.bury
-local find_sets = audit.find_sets
+local find_sets = audit_jobs.find_sets
 
 local function no_record_text(R, id)
   return db('EXISTS', R .. ':big:' .. id) == 1 and 'its record is missing' or
@@ -20,7 +21,7 @@ local function judge_unknown(ctx, name, queue, id)
     if is_held(ctx, id) then
       return
     elseif name == 'done:' .. queue then
-      L.forget(R, {id})
+      jobs.forget(R, {id})
     else
       mend_record(R, id, queue, nil)
       bury(ctx, queue, id, why, {})
@@ -41,7 +42,7 @@ local function is_of_other(name, job)
 end
 
 local function judge_member(ctx, name, queue, id, record)
-  local R, job = ctx.R, L.parse(record)
+  local R, job = ctx.R, jobs.parse(record)
   if not record then
     judge_unknown(ctx, name, queue, id)
   elseif job and (job.queue ~= queue or is_of_other(name, job)) then
@@ -56,7 +57,7 @@ local function judge_member(ctx, name, queue, id, record)
     end)
   elseif not job and queue_of(record) ~= queue then
     -- If the record names this queue, the phase jobs finds it.
-    local why = L.CORRUPT
+    local why = CORRUPT
     ctx.tell('broken-record', id, queue, why, function()
       if is_held(ctx, id) then
         leave(R, name, id)
@@ -68,7 +69,7 @@ local function judge_member(ctx, name, queue, id, record)
   end
 end
 
-function L.audit_set(ctx, cursor, count, names)
+function audit_sets.each_job(ctx, cursor, count, names)
   local name = names[1] or ''
   local queue = string.match(name, '^q:(%w[%w_-]*):%d$') or
                 string.match(name, '^solo:(%w[%w_-]*)$') or
@@ -77,7 +78,7 @@ function L.audit_set(ctx, cursor, count, names)
                 string.match(name, '^parked:(%w[%w_-]*)$') or
                 string.match(name, '^pin:(%w[%w_-]*):[wh][%w._-]+$')
   if #names ~= 1 or not queue or #queue > 64 then
-    L.fail('ELATER_ARGS', 'give the one set to look at')
+    fail('ELATER_ARGS', 'give the one set to look at')
   end
   local page = ask('ZSCAN', ctx.R .. ':' .. name, cursor, 'COUNT', count)
   if not page then

@@ -10,17 +10,20 @@
 -- where it is pinned: two versions that load theirs at the same time see here which one is there.
 -- Cost: O(workers + QUEUES).
 
+local beats = module 'calls/beat'
+local workers, clock = use('calls/register', 'core/clock')
+
 -- -> status, link of a worker. A worker whose numbers are garbage is unknown: it registers again.
-function L.worker(R, epoch)
+function beats.worker(R, epoch)
   local counter = redis.call('HGET', R .. ':workers', epoch)
   if counter == 'dead' then
     return 'dead'
   end
-  if not L.whole(counter) then
+  if not whole(counter) then
     return 'unknown'
   end
   local link = redis.call('HGET', R .. ':worker:' .. epoch, 'link')
-  return L.whole(link) and 'ok' or 'unknown', link
+  return whole(link) and 'ok' or 'unknown', link
 end
 
 -- Append the epochs that hold running jobs but are not in `known`: the entry of that worker was
@@ -32,9 +35,9 @@ local function strangers(R, known, out)
     if #row == 0 then
       return
     end
-    local epoch = L.int(tonumber(row[2]))
+    local epoch = int(tonumber(row[2]))
     -- A score that is no epoch is left to `later fsck`: no reap could take its jobs.
-    if not known[epoch] and tonumber(epoch) == tonumber(row[2]) and L.whole(epoch) then
+    if not known[epoch] and tonumber(epoch) == tonumber(row[2]) and whole(epoch) then
       out[#out + 1] = epoch
       out[#out + 1] = '?'
     end
@@ -43,18 +46,18 @@ local function strangers(R, known, out)
   end
 end
 
-L.register('later_v1_beat', {'allow-oom'}, function(R, args)
+register('later_v1_beat', {'allow-oom'}, function(R, args)
   local epoch = args[1] or ''
-  local now_us = L.now_us()
-  local status, link = L.worker(R, epoch)
+  local now_us = clock.now_us()
+  local status, link = beats.worker(R, epoch)
   if status ~= 'ok' then
     return {now_us, status, 0, 0, 0, {}}
   end
   db('HINCRBY', R .. ':workers', epoch, 1)
-  local key, beat_ms = R .. ':worker:' .. epoch, L.int(L.ms(now_us))
+  local key, beat_ms = R .. ':worker:' .. epoch, int(clock.ms(now_us))
   if args[2] then
     db('HSET', key, 'beat_ms', beat_ms, 'queues', args[2])
-    L.keep_names(R, args[2])
+    workers.keep_names(R, args[2])
   else
     db('HSET', key, 'beat_ms', beat_ms)
   end
@@ -63,7 +66,7 @@ L.register('later_v1_beat', {'allow-oom'}, function(R, args)
     known[all[i]] = true
     -- A field that is no epoch is no worker: no reap could ever remove it, so it must not be
     -- watched.
-    if all[i] ~= epoch and L.whole(all[i]) then
+    if all[i] ~= epoch and whole(all[i]) then
       others[#others + 1] = all[i]
       others[#others + 1] = all[i + 1]
     end
@@ -71,5 +74,5 @@ L.register('later_v1_beat', {'allow-oom'}, function(R, args)
   strangers(R, known, others)
   return {now_us, 'ok', tonumber(link), db('ZCOUNT', R .. ':running', epoch, epoch),
           tonumber(db('HGET', R .. ':worker:' .. epoch, 'quiet') or '0') or 0, others,
-          db('HGET', R .. ':schedule:state', 'changed') or '', L.library}
+          db('HGET', R .. ':schedule:state', 'changed') or '', use('library').number}
 end)

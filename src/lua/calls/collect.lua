@@ -17,6 +17,9 @@
 --
 --   R:bodyless:<queue>  ZSET  member without a field -> when it was seen first, ms
 
+local beats, imports, tidy, steps, clock, job_sets, foreign, wanted, adds, change, commit = use(
+  'calls/beat', 'calls/import', 'calls/tidy', 'claim/steps', 'core/clock', 'core/job_sets',
+  'foreign/foreign', 'gates/wanted', 'public/add', 'txn/change', 'txn/commit')
 local QUEUES_MAX, ROWS, BYTES = 64, 128, 1048576
 local PASSED_MAX = 1000
 local FIELD_MS = 10000                -- how long a member waits for its field
@@ -24,12 +27,12 @@ local LEAST_MS, MOST_MS = 10, 1000    -- such a member is looked at again after 
 local FORGET_MS, EXPIRE_MS = 60000, 3600000 -- of R:bodyless
 
 local function bad_args()
-  L.fail('ELATER_ARGS', 'give EPOCH N {QUEUE KEY HASH UNIT NEXT PASSED}*N, up to 64')
+  fail('ELATER_ARGS', 'give EPOCH N {QUEUE KEY HASH UNIT NEXT PASSED}*N, up to 64')
 end
 
 local function read_item(args, at)
-  local item = {queue = L.check_queue(args[at]), key = args[at + 1], hash = args[at + 2],
-                unit = args[at + 3], next = L.whole(args[at + 4]), passed = L.whole(args[at + 5])}
+  local item = {queue = check_queue(args[at]), key = args[at + 1], hash = args[at + 2],
+                unit = args[at + 3], next = whole(args[at + 4]), passed = whole(args[at + 5])}
   if item.key == '' or item.unit ~= 's' and item.unit ~= 'ms' or not item.passed or
      not item.next and args[at + 4] ~= '-' then
     bad_args()
@@ -38,7 +41,7 @@ local function read_item(args, at)
 end
 
 local function read_items(args)
-  local n, items = L.whole(args[2]), {}
+  local n, items = whole(args[2]), {}
   if not n or n > QUEUES_MAX or #args ~= 2 + 6 * n then
     bad_args()
   end
@@ -50,19 +53,19 @@ end
 
 -- A time in ms -> the score of it.
 local function score_of(unit, ms)
-  return unit == 's' and string.format('%.3f', ms / 1000) or L.int(ms)
+  return unit == 's' and string.format('%.3f', ms / 1000) or int(ms)
 end
 
 local function check_job(R, item, job, payload)
-  if #payload > L.LEAST_LIMIT then
-    L.check_payload(R, item.queue, payload)
+  if #payload > LEAST_LIMIT then
+    adds.check_payload(R, item.queue, payload)
   end
-  L.check_gates(R, job, item.of_queue)
+  adds.check_gates(R, job, item.of_queue)
 end
 
 -- Why the queue cannot take this job; nil: it can.
 local function unfit(R, item, job, payload)
-  local ok, why = L.try(check_job, R, item, job, payload)
+  local ok, why = change.try(check_job, R, item, job, payload)
   local text = not ok and type(why) == 'table' and why.elater
   if not ok and not text then
     error(why, 0)
@@ -104,16 +107,17 @@ local function take_body(item, row, due, now_ms)
   if age < FIELD_MS then
     return math.min(math.max(age, LEAST_MS), MOST_MS)
   end
-  return nil, 'it has no field in ' .. L.quote(item.hash) .. ' after 10 s'
+  return nil, 'it has no field in ' .. quote(item.hash) .. ' after 10 s'
 end
 
--- Why a member that can be no job stays where it is; nil: it may go. other_ms: of L.foreign_due
+-- Why a member that can be no job stays where it is; nil: it may go. other_ms: of
+-- foreign.foreign_due
 local function keeps(R, item, why, other_ms, now_ms)
   if other_ms and other_ms > now_ms then
     return why
   end
   item.dead = item.dead or db('ZCARD', R .. ':dead:' .. item.queue)
-  if item.dead >= L.DEAD_MAX then
+  if item.dead >= DEAD_MAX then
     return 'queue ' .. item.queue .. ' has no room for more dead jobs, and ' .. why
   end
   item.dead = item.dead + 1
@@ -122,7 +126,7 @@ end
 -- -> {job, member, score, payload, has_field, why (it can be no job)}; nil, in how many ms to look
 -- again; nil, nil: it stays
 local function judge(R, item, member, score, now_ms)
-  local due, bad_score, other_ms = L.foreign_due(score, item.unit, now_ms)
+  local due, bad_score, other_ms = foreign.foreign_due(score, item.unit, now_ms)
   local row = {job = {queue = item.queue, priority = 5, due = math.min(due or now_ms, now_ms),
                       origin = 'adopted from ' .. item.key},
                member = member, score = score, payload = member}
@@ -162,7 +166,7 @@ end
 
 -- Members that are due, behind those that were passed over. -> may there be more?
 local function take_due(R, item, last, ctx)
-  local rows = L.read_set(item.key, item.passed, ctx.rows, ctx.bytes, last)
+  local rows = job_sets.read_set(item.key, item.passed, ctx.rows, ctx.bytes, last)
   local n, stay = judge_all(R, item, rows, ctx)
   ctx.rows, item.passed = ctx.rows - n, item.passed + stay
   return (ctx.rows <= 0 or ctx.bytes <= 0) and item.passed < PASSED_MAX
@@ -170,10 +174,10 @@ end
 
 -- Members that can never be due.
 local function take_never(R, item, ctx)
-  local n = redis.call('ZCOUNT', item.key, '(' .. score_of(item.unit, L.LATEST), '+inf')
+  local n = redis.call('ZCOUNT', item.key, '(' .. score_of(item.unit, LATEST), '+inf')
   if n > 0 then
-    local rows = L.read_set(item.key, redis.call('ZCARD', item.key) - n,
-                            math.min(n, ctx.rows), ctx.bytes)
+    local rows = job_sets.read_set(item.key, redis.call('ZCARD', item.key) - n,
+                                   math.min(n, ctx.rows), ctx.bytes)
     ctx.rows = ctx.rows - judge_all(R, item, rows, ctx)
   end
 end
@@ -187,7 +191,7 @@ local function next_due(item, last, now_ms)
   end
   local row = redis.call('ZRANGEBYSCORE', item.key, '(' .. last, '+inf', 'WITHSCORES',
                          'LIMIT', 0, 1)
-  local due = row[2] and L.foreign_due(row[2], item.unit, now_ms)
+  local due = row[2] and foreign.foreign_due(row[2], item.unit, now_ms)
   return due and math.max(due, now_ms + 1) or '-'
 end
 
@@ -199,8 +203,7 @@ local function forget_bodyless(item, members, now_ms)
   if members[1] then
     db('ZREM', item.bodyless, unpack(members))
   end
-  local old = db('ZRANGEBYSCORE', item.bodyless, '-inf', L.int(now_ms - FORGET_MS), 'LIMIT', 0,
-                 ROWS)
+  local old = db('ZRANGEBYSCORE', item.bodyless, '-inf', int(now_ms - FORGET_MS), 'LIMIT', 0, ROWS)
   if old[1] then
     db('ZREM', item.bodyless, unpack(old))
   end
@@ -213,16 +216,16 @@ local function write(R, item, ctx)
     members[i] = row.member
     fields[#fields + 1] = row.has_field and row.member or nil
     if row.why then
-      L.bury_new(R, row.job, row.payload, row.why, ctx.now_us)
+      adds.bury_new(R, row.job, row.payload, row.why, ctx.now_us)
     else
       jobs[#jobs + 1], payloads[#payloads + 1] = row.job, row.payload
     end
   end
   if jobs[1] then
-    L.write_many(R, item.queue, jobs, payloads, ctx.now_us)
-    L.count(R, 'adopted', item.queue, #jobs)
+    imports.write_many(R, item.queue, jobs, payloads, ctx.now_us)
+    commit.count(R, 'adopted', item.queue, #jobs)
   end
-  L.remove_foreign(item.key, members, item.hash, fields)
+  foreign.remove_foreign(item.key, members, item.hash, fields)
   if item.hash ~= '' then
     forget_bodyless(item, members, ctx.now_ms)
   end
@@ -230,7 +233,7 @@ local function write(R, item, ctx)
 end
 
 local function note(R, item, why, now_ms)
-  L.note(R, string.sub('bad-adoption:' .. item.queue .. ' ' .. why, 1, L.NOTE_BYTES), now_ms)
+  tidy.note(R, string.sub('bad-adoption:' .. item.queue .. ' ' .. why, 1, tidy.NOTE_BYTES), now_ms)
 end
 
 -- -> its row of the reply
@@ -238,9 +241,9 @@ local function collect(R, item, ctx)
   if ctx.rows <= 0 or ctx.bytes <= 0 then
     return {item.next or '-', '-', item.passed, 0, 0, ''}
   end
-  L.check_foreign(R, item.key, item.hash)
+  foreign.check_foreign(R, item.key, item.hash)
   item.rows, item.again, item.bodyless = {}, math.huge, R .. ':bodyless:' .. item.queue
-  item.of_queue = L.queue_gates(db('HGET', R .. ':queues', item.queue))
+  item.of_queue = wanted.queue_gates(db('HGET', R .. ':queues', item.queue))
   local last, is_more = score_of(item.unit, ctx.now_ms), false
   if redis.call('ZCOUNT', item.key, '-inf', last) > item.passed then
     is_more = take_due(R, item, last, ctx)
@@ -248,7 +251,7 @@ local function collect(R, item, ctx)
   take_never(R, item, ctx)
   local added, buried = 0, 0
   if item.rows[1] then
-    L.need_removal(item.key, item.hash)
+    foreign.need_removal(item.key, item.hash)
     added, buried = write(R, item, ctx)
   elseif item.again < math.huge then
     forget_bodyless(item, {}, ctx.now_ms)
@@ -263,7 +266,7 @@ end
 
 -- What is wrong with a queue, for people.
 local function explain(e)
-  local text = L.error_text(e)
+  local text = steps.error_text(e)
   if string.find(text, 'non local key', 1, true) or string.find(text, 'same slot', 1, true) then
     return 'its keys are in another slot than this namespace: in a Redis Cluster they need its ' ..
            'hash tag'
@@ -274,17 +277,17 @@ local function explain(e)
   return (string.gsub(text, '^ELATER.%u+ ', ''))
 end
 
-L.register('later_v1_collect', {}, function(R, args)
+register('later_v1_collect', {}, function(R, args)
   local items = read_items(args)
-  local status = L.worker(R, args[1])
+  local status = beats.worker(R, args[1])
   if status ~= 'ok' then
-    L.fail('ELATER_WORKER', 'worker ' .. L.quote(args[1]) .. ' is ' .. status)
+    fail('ELATER_WORKER', 'worker ' .. quote(args[1]) .. ' is ' .. status)
   end
-  local now_us = L.now_us()
-  local ctx = {now_us = now_us, now_ms = L.ms(now_us), rows = ROWS, bytes = BYTES}
+  local now_us = clock.now_us()
+  local ctx = {now_us = now_us, now_ms = clock.ms(now_us), rows = ROWS, bytes = BYTES}
   local out = {now_us}
   for i, item in ipairs(items) do
-    local ok, row = L.try(collect, R, item, ctx)
+    local ok, row = change.try(collect, R, item, ctx)
     if not ok then
       local why = explain(row)
       note(R, item, why, ctx.now_ms)

@@ -12,37 +12,40 @@
 -- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in), and
 -- for each new template O(gates with waiters).
 
+local beats, workers, tidy, clock, gate, limits, waiters, wanted, limit_calls = use(
+  'calls/beat', 'calls/register', 'calls/tidy', 'core/clock', 'gates/gate', 'gates/limits',
+  'gates/waiters', 'gates/wanted', 'public/limit')
 local LIMITS_MAX = 1000
 local QUEUES_MAX = 2000
 
 -- Refuse what is no definition. -> the kind of gate that it defines
 local function check_definition(name, text)
-  L.check_limit_name(name)
-  local limit = L.parse_limit(text)
-  local is_fine = limit and limit.n <= L.MAX_PERMITS
+  limit_calls.check_limit_name(name)
+  local limit = limits.parse_limit(text)
+  local is_fine = limit and limit.n <= limits.MAX_PERMITS
   if is_fine and limit.kind == 'sem' then
     is_fine = limit.on_lost == 'keep' or limit.on_lost == 'kill'
   elseif is_fine then
-    is_fine = limit.burst >= 1 and limit.burst <= L.MAX_PERMITS
+    is_fine = limit.burst >= 1 and limit.burst <= limits.MAX_PERMITS
   end
   if not is_fine then
-    L.fail('ELATER_ARGS', 'limit ' .. L.quote(name) .. ': ' .. L.quote(text) .. ' is no definition')
+    fail('ELATER_ARGS', 'limit ' .. quote(name) .. ': ' .. quote(text) .. ' is no definition')
   end
   return limit.kind
 end
 
--- Refuse a text that L.queue_gates does not read as it was written.
+-- Refuse a text that wanted.queue_gates does not read as it was written.
 local function check_queue_gates(queue, text)
-  local of_queue, words = L.queue_gates(text) or {}, {}
+  local of_queue, words = wanted.queue_gates(text) or {}, {}
   for _, kind in ipairs({'lock', 'sem', 'rate'}) do
     if of_queue[kind] then
-      L.check_gate_name(kind, of_queue[kind])
+      limits.check_gate_name(kind, of_queue[kind])
       words[#words + 1] = kind .. '=' .. of_queue[kind]
     end
   end
   if table.concat(words, ' ') ~= text then
-    L.fail('ELATER_ARGS', 'queue ' .. L.check_queue(queue) .. ': ' .. L.quote(text) ..
-           ' is no list of gates')
+    fail('ELATER_ARGS', 'queue ' .. check_queue(queue) .. ': ' .. quote(text) ..
+         ' is no list of gates')
   end
 end
 
@@ -60,28 +63,29 @@ local function read_fields(key, fields)
   return #fields > 0 and db('HMGET', key, unpack(fields)) or {}
 end
 
--- Write the limits that are missing. L.hand_on then opens their gates. -> {name, definition in
--- force}* of those that differ
-local function fill_limits(book, limits, kinds)
-  local R, names = book.R, every_second(limits, 1)
+-- Write the limits that are missing. waiters.hand_on then opens their gates. -> {name, definition
+-- in force}* of those that differ
+local function fill_limits(ledger, definitions, kinds)
+  local R, names = ledger.R, every_second(definitions, 1)
   local was = read_fields(R .. ':limits', names)
   local differ, templates = {}, {}
-  local room = L.MAX_LIMITS - db('HLEN', R .. ':limits')
+  local room = limits.MAX_LIMITS - db('HLEN', R .. ':limits')
   for i, name in ipairs(names) do
-    local text = limits[2 * i]
+    local text = definitions[2 * i]
     if not was[i] and room > 0 then
       room = room - 1
       db('HSET', R .. ':limits', name, text)
       if string.find(name, '{key}', 1, true) then
         templates[#templates + 1] = name
       end
-      L.touch_under(book, kinds[i], name)
+      limit_calls.touch_under(ledger, kinds[i], name)
     elseif was[i] ~= text then
       differ[#differ + 1] = {name, was[i] or ''}
-      L.note(R, L.one_line(string.sub('limit-differs:' .. name, 1, L.NOTE_BYTES)), book.now_ms)
+      tidy.note(R, one_line(string.sub('limit-differs:' .. name, 1, tidy.NOTE_BYTES)),
+                ledger.now_ms)
     end
   end
-  L.list_templates(R, templates, true)
+  limit_calls.list_templates(R, templates, true)
   return differ
 end
 
@@ -95,7 +99,7 @@ local function set_queues(R, epoch, queues, now_ms)
     local in_force = was[i] or ''
     if in_force ~= text then
       if in_force ~= '' and in_force ~= own[i] then
-        L.note(R, 'queue-gates:' .. queue, now_ms)
+        tidy.note(R, 'queue-gates:' .. queue, now_ms)
       end
       if text == '' then
         db('HDEL', R .. ':queues', queue)
@@ -111,31 +115,31 @@ local function set_queues(R, epoch, queues, now_ms)
   end
 end
 
-L.register('later_v1_declare', {}, function(R, args)
+register('later_v1_declare', {}, function(R, args)
   local epoch = args[1] or ''
-  local limits, from = L.pairs_at(args, 2)
-  local queues = L.pairs_at(args, from)
-  if #limits > 2 * LIMITS_MAX or #queues > 2 * QUEUES_MAX then
-    L.fail('ELATER_ARGS', 'at most ' .. L.int(LIMITS_MAX) .. ' limits and ' .. L.int(QUEUES_MAX) ..
-           ' queues in a call')
+  local definitions, from = workers.pairs_at(args, 2)
+  local queues = workers.pairs_at(args, from)
+  if #definitions > 2 * LIMITS_MAX or #queues > 2 * QUEUES_MAX then
+    fail('ELATER_ARGS', 'at most ' .. int(LIMITS_MAX) .. ' limits and ' .. int(QUEUES_MAX) ..
+         ' queues in a call')
   end
   local kinds = {}
-  for i = 1, #limits, 2 do
-    kinds[#kinds + 1] = check_definition(limits[i], limits[i + 1])
+  for i = 1, #definitions, 2 do
+    kinds[#kinds + 1] = check_definition(definitions[i], definitions[i + 1])
   end
   for i = 1, #queues, 2 do
-    L.check_queue(queues[i])
+    check_queue(queues[i])
     if queues[i + 1] ~= '' then
       check_queue_gates(queues[i], queues[i + 1])
     end
   end
-  local status = L.worker(R, epoch)
+  local status = beats.worker(R, epoch)
   if status ~= 'ok' then
-    L.fail('ELATER_WORKER', 'worker ' .. L.quote(epoch) .. ' is ' .. status)
+    fail('ELATER_WORKER', 'worker ' .. quote(epoch) .. ' is ' .. status)
   end
-  local book = L.book(R, L.now_us())
-  local differ = fill_limits(book, limits, kinds)
-  set_queues(R, epoch, queues, book.now_ms)
-  L.hand_on(book)
+  local ledger = gate.ledger(R, clock.now_us())
+  local differ = fill_limits(ledger, definitions, kinds)
+  set_queues(R, epoch, queues, ledger.now_ms)
+  waiters.hand_on(ledger)
   return differ
 end)

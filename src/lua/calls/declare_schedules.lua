@@ -9,16 +9,18 @@
 -- status: added | changed | same | older | a refusal. Not allow-oom.
 -- Errors: ELATER_ARGS WORKER TYPE. Cost: O(NS log n + those removed).
 
+local clock, declared, schedule_calls, schedules = use(
+  'core/clock', 'core/declared', 'public/schedule', 'schedule/schedules')
 local REMOVED = 100
 
 local function declare(R, words, read_ms, now_us)
-  local file, name = R .. ':schedule:file', L.check_schedule_name(words[1])
+  local file, name = R .. ':schedule:file', schedules.check_name(words[1])
   local was = db('ZSCORE', file, name)
-  if was and L.is_older(tonumber(was), read_ms, L.ms(now_us)) then
+  if was and declared.is_older(tonumber(was), read_ms, clock.ms(now_us)) then
     return 'older'
   end
-  local status = L.put_schedule(R, L.read_schedule(R, words, L.ms(now_us)), now_us)
-  db('ZADD', file, L.int(read_ms), name)
+  local status = schedules.put(R, schedule_calls.read_schedule(R, words, clock.ms(now_us)), now_us)
+  db('ZADD', file, int(read_ms), name)
   return status
 end
 
@@ -26,21 +28,21 @@ end
 -- there are more
 local function remove_rest(R, read_ms, now_us)
   local file = R .. ':schedule:file'
-  local names = db('ZRANGEBYSCORE', file, '-inf', '(' .. L.int(read_ms), 'LIMIT', 0, REMOVED)
-  for _, name in ipairs(db('ZRANGEBYSCORE', file, '(' .. L.int(L.ms(now_us)), '+inf', 'LIMIT', 0,
+  local names = db('ZRANGEBYSCORE', file, '-inf', '(' .. int(read_ms), 'LIMIT', 0, REMOVED)
+  for _, name in ipairs(db('ZRANGEBYSCORE', file, '(' .. int(clock.ms(now_us)), '+inf', 'LIMIT', 0,
                            REMOVED - #names)) do
     names[#names + 1] = name
   end
   for _, name in ipairs(names) do
-    L.drop_schedule(R, name, now_us)
+    schedules.drop(R, name, now_us)
   end
   return #names == REMOVED
 end
 
-L.register('later_v1_declare_schedules', {}, function(R, args)
-  local now_us = L.now_us()
-  local read_ms, is_last, all = L.read_declared(R, args, L.ms(now_us))
-  local out = L.declare_each(R, all, declare, read_ms, now_us)
+register('later_v1_declare_schedules', {}, function(R, args)
+  local now_us = clock.now_us()
+  local read_ms, is_last, all = declared.read_declared(R, args, clock.ms(now_us))
+  local out = declared.declare_each(R, all, declare, read_ms, now_us)
   if is_last and remove_rest(R, read_ms, now_us) then
     out[#out + 1] = {'', 'more'}
   end

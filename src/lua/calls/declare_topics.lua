@@ -8,11 +8,14 @@
 -- status: declared | older | a refusal. At most 100 queues. Not allow-oom.
 -- Errors: ELATER_ARGS WORKER TYPE. Cost: O(topics).
 
+local clock, declared, adds, topics = use(
+  'core/clock', 'core/declared', 'public/add', 'topic/topics')
+
 -- Subscribe the queue. -> the names that are the file's: not those that a call has said
 local function subscribe_all(R, queue, names, is_of_file)
   local out = {}
   for _, name in ipairs(names) do
-    if L.subscribe(R, name, queue) == 'subscribed' or is_of_file[name] then
+    if topics.subscribe(R, name, queue) == 'subscribed' or is_of_file[name] then
       out[#out + 1], is_of_file[name] = name, nil
     end
   end
@@ -20,30 +23,30 @@ local function subscribe_all(R, queue, names, is_of_file)
 end
 
 local function declare(R, one, read_ms, now_ms)
-  local queue, names, is_kept, is_of_file = L.check_queue(one[1]), {unpack(one, 2)}, {}, {}
-  local was_ms, was = L.file_topics(R, queue)
-  if L.is_older(was_ms, read_ms, now_ms) then
+  local queue, names, is_kept, is_of_file = check_queue(one[1]), {unpack(one, 2)}, {}, {}
+  local was_ms, was = topics.file_topics(R, queue)
+  if declared.is_older(was_ms, read_ms, now_ms) then
     return 'older'
   end
   for _, name in ipairs(names) do
-    is_kept[L.check_subscription(name)] = true
+    is_kept[topics.check_subscription(name)] = true
   end
   if was_ms == read_ms then
     return 'declared'
   end
-  L.check_names(R, queue)
+  adds.check_names(R, queue)
   for _, name in ipairs(was) do
     is_of_file[name] = true
     if not is_kept[name] then
-      L.unsubscribe(R, name, queue)
+      topics.unsubscribe(R, name, queue)
     end
   end
-  L.put_file_topics(R, queue, read_ms, subscribe_all(R, queue, names, is_of_file))
+  topics.put_file_topics(R, queue, read_ms, subscribe_all(R, queue, names, is_of_file))
   return 'declared'
 end
 
-L.register('later_v1_declare_topics', {}, function(R, args)
-  local now_ms = L.ms(L.now_us())
-  local read_ms, _, all = L.read_declared(R, args, now_ms)
-  return L.declare_each(R, all, declare, read_ms, now_ms)
+register('later_v1_declare_topics', {}, function(R, args)
+  local now_ms = clock.ms(clock.now_us())
+  local read_ms, _, all = declared.read_declared(R, args, now_ms)
+  return declared.declare_each(R, all, declare, read_ms, now_ms)
 end)

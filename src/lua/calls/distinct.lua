@@ -5,15 +5,17 @@
 -- of 0.81 %. Not no-writes, since Redis counts PFCOUNT as a write; allow-oom.
 -- Errors: ELATER_ARGS QUEUE TYPE. Cost: O(N).
 
-L.register('later_v1_distinct', {'allow-oom'}, function(R, args)
-  local queue, first, n = L.check_series(args[1]), L.whole(args[2] or ''), L.whole(args[3] or '')
+local series_calls = use 'calls/series'
+
+register('later_v1_distinct', {'allow-oom'}, function(R, args)
+  local queue, first, n = series_calls.check(args[1]), whole(args[2] or ''), whole(args[3] or '')
   if not first or not n or n < 1 or n > 8 then
-    L.fail('ELATER_ARGS', 'give QUEUE, FIRST and N (1 to 8)')
+    fail('ELATER_ARGS', 'give QUEUE, FIRST and N (1 to 8)')
   end
   local keys = {}
   for i = 0, n - 1 do
-    local name = 'keys:' .. queue .. ':' .. L.int(first + i)
-    L.need(R, name, 'string')
+    local name = 'keys:' .. queue .. ':' .. int(first + i)
+    need_kinds(R, name, 'string')
     keys[i + 1] = R .. ':' .. name
   end
   return {redis.call('PFCOUNT', unpack(keys))}

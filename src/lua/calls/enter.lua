@@ -10,38 +10,41 @@
 -- later_v1_exit frees the permit, or ends the wait.
 -- Errors: ELATER_ARGS GATE LIMIT TYPE. Cost: as later_lock.
 
-L.register('later_v1_enter', {}, function(R, args)
+local beats, clock, gate, limits, waiters, locks = use(
+  'calls/beat', 'core/clock', 'gates/gate', 'gates/limits', 'gates/waiters', 'public/lock')
+
+register('later_v1_enter', {}, function(R, args)
   local epoch, id = args[1] or '', args[2] or ''
   local kind, name = string.match(id, '^(%a+):(.+)$')
   if kind ~= 'lock' and kind ~= 'sem' then
-    L.fail('ELATER_ARGS', 'give EPOCH and lock:NAME or sem:NAME')
+    fail('ELATER_ARGS', 'give EPOCH and lock:NAME or sem:NAME')
   end
-  L.check_gate_name(kind, name)
-  local status = L.worker(R, epoch)
+  limits.check_gate_name(kind, name)
+  local status = beats.worker(R, epoch)
   if status ~= 'ok' then
     return {status}
   end
   local was = db('HGET', R .. ':worker:' .. epoch, 'gate')
   if was and was ~= id then
-    L.fail('ELATER_ARGS', 'this worker holds or waits for ' .. L.quote(was))
+    fail('ELATER_ARGS', 'this worker holds or waits for ' .. quote(was))
   end
-  local book = L.book(R, L.now_us())
-  local g = L.gate(book, id)
-  if kind == 'sem' and not L.has_lease(book, g, '@' .. epoch) then
-    L.need_limit(R, kind, name) -- a holder keeps its permit
+  local ledger = gate.ledger(R, clock.now_us())
+  local g = gate.of(ledger, id)
+  if kind == 'sem' and not locks.has_lease(ledger, g, '@' .. epoch) then
+    limits.need_limit(R, kind, name) -- a holder keeps its permit
   end
-  local reply = L.enter(book, g, '@' .. epoch, nil, args[3] and 0 or nil)
+  local reply = locks.enter(ledger, g, '@' .. epoch, nil, args[3] and 0 or nil)
   if reply[1] == 1 or args[3] then
     db('HSET', R .. ':worker:' .. epoch, 'gate', id)
   end
   return reply
 end)
 
-L.register('later_v1_exit', {'allow-oom'}, function(R, args)
+register('later_v1_exit', {'allow-oom'}, function(R, args)
   local epoch = args[1] or ''
-  local book = L.book(R, L.now_us())
-  local held = L.leave_gate(book, epoch)
+  local ledger = gate.ledger(R, clock.now_us())
+  local held = locks.leave_gate(ledger, epoch)
   db('HDEL', R .. ':worker:' .. epoch, 'gate')
-  L.hand_on(book)
+  waiters.hand_on(ledger)
   return held and 'released' or 'not-held'
 end)

@@ -10,6 +10,8 @@
 -- member ['', score, due ms or '' if it will be buried, member].
 -- no-writes. Cost: O(log n + COUNT).
 
+local clock, job_sets, jobs, waiters = use(
+  'core/clock', 'core/job_sets', 'core/jobs', 'gates/waiters')
 local BYTES = 1048576
 
 -- -> when each of these jobs is or was due, as text; '' where it is not known
@@ -19,14 +21,14 @@ local function dues_of(R, state, ids, scores, tries)
   for i = 1, #ids do
     local due
     if state == 'due' then
-      due = L.due(scores[i])
+      due = to_due(scores[i])
     elseif state == 'parked' then
-      local spot = L.read_spot(spots[i])
+      local spot = waiters.read_spot(spots[i])
       due = spot and spot.due
     else
-      due = L.tries(tries[i]).due
+      due = jobs.tries(tries[i]).due
     end
-    dues[i] = due and L.int(due) or ''
+    dues[i] = due and int(due) or ''
   end
   return dues
 end
@@ -40,7 +42,7 @@ end
 
 -- Append the rows of these jobs. -> how many of the jobs were read, bytes
 local function put_jobs(R, queue, state, ids, scores, reply)
-  local records = L.read_records(R, ids, BYTES)
+  local records = job_sets.read_records(R, ids, BYTES)
   local bytes = 0
   for i = #ids, #records + 1, -1 do
     ids[i] = nil
@@ -67,14 +69,14 @@ local function put_jobs(R, queue, state, ids, scores, reply)
 end
 
 local function page(R, queue, state, sets, at, count)
-  local reply = {'', '', '', L.count_in(sets)}
-  local bytes, score, member, now_ms = 0, at.score, at.member, L.ms(L.now_us())
+  local reply = {'', '', '', job_sets.count_in(sets)}
+  local bytes, score, member, now_ms = 0, at.score, at.member, clock.ms(clock.now_us())
   for s = at.set, #sets do
     local set = sets[s]
-    local rank = L.rank_behind(set.key, score, member)
+    local rank = job_sets.rank_behind(set.key, score, member)
     local rows
     if set.is_raw then
-      rows = L.read_set(set.key, rank, count, BYTES - bytes)
+      rows = job_sets.read_set(set.key, rank, count, BYTES - bytes)
     else
       rows = redis.call('ZRANGE', set.key, rank, rank + count - 1, 'WITHSCORES')
     end
@@ -85,8 +87,8 @@ local function page(R, queue, state, sets, at, count)
     local all, n, more = #ids, #ids, 0
     if set.is_raw then
       for i, one in ipairs(ids) do
-        local due = L.raw_due(scores[i], now_ms)
-        reply[#reply + 1] = {'', scores[i], due and L.int(due) or '', one}
+        local due = job_sets.raw_due(scores[i], now_ms)
+        reply[#reply + 1] = {'', scores[i], due and int(due) or '', one}
         more = more + #one
       end
     elseif n > 0 then
@@ -94,7 +96,7 @@ local function page(R, queue, state, sets, at, count)
     end
     bytes, count = bytes + more, count - n
     if count <= 0 or bytes >= BYTES or n < all then
-      reply[1], reply[2], reply[3] = L.set_name(sets, s), scores[n] or '', ids[n] or ''
+      reply[1], reply[2], reply[3] = job_sets.set_name(sets, s), scores[n] or '', ids[n] or ''
       return reply
     end
     score, member = '', ''
@@ -102,15 +104,15 @@ local function page(R, queue, state, sets, at, count)
   return reply
 end
 
-L.register('later_v1_export', {'no-writes'}, function(R, args)
-  local queue = L.check_queue(args[1])
-  local sets, count, set, is_same = L.sets_of(R, queue, args[2]), L.whole(args[6]), nil, nil
+register('later_v1_export', {'no-writes'}, function(R, args)
+  local queue = check_queue(args[1])
+  local sets, count, set, is_same = job_sets.sets_of(R, queue, args[2]), whole(args[6]), nil, nil
   if sets then
-    set, is_same = L.set_number(sets, args[3] or '')
+    set, is_same = job_sets.set_number(sets, args[3] or '')
   end
   if not set or not args[4] or not args[5] or
      not count or count < 1 or count > 200 or (args[4] ~= '' and not tonumber(args[4])) then
-    L.fail('ELATER_ARGS', 'give QUEUE STATE SET SCORE MEMBER COUNT (1 to 200)')
+    fail('ELATER_ARGS', 'give QUEUE STATE SET SCORE MEMBER COUNT (1 to 200)')
   end
   return page(R, queue, args[2], sets, {set = set, score = is_same and args[4] or '',
               member = is_same and args[5] or ''}, count)

@@ -17,23 +17,26 @@
 -- later.
 -- Errors: ELATER_ARGS WORKER TYPE. Cost: O(NI + jobs added), each as later_add.
 
+local beats, tidy, clock, instant, gate, waiters, calendar, schedules, change = use(
+  'calls/beat', 'calls/tidy', 'core/clock', 'core/instant', 'gates/gate', 'gates/waiters',
+  'schedule/calendar', 'schedule/schedules', 'txn/change')
 local ITEMS_MAX, TIMES_MAX = 100, 200
 
 local function bad_args()
-  L.fail('ELATER_ARGS', 'give EPOCH NI {name revision next new_next zones missed ND day*ND ' ..
-         'NO {at day}*NO}*NI')
+  fail('ELATER_ARGS', 'give EPOCH NI {name revision next new_next zones missed ND day*ND ' ..
+       'NO {at day}*NO}*NI')
 end
 
 -- Read a number n at args[i], and behind it a number for each of the lists n times. -> what follows
 local function read_numbers(args, i, ...)
-  local lists, n = {...}, L.whole(args[i])
+  local lists, n = {...}, whole(args[i])
   if not n or n > TIMES_MAX then
     bad_args()
   end
   i = i + 1
   for k = 1, n do
     for _, list in ipairs(lists) do
-      list[k], i = L.whole(args[i]) or bad_args(), i + 1
+      list[k], i = whole(args[i]) or bad_args(), i + 1
     end
   end
   return i
@@ -41,20 +44,21 @@ end
 
 -- -> the items
 local function read_items(args)
-  local n, i, items, times = L.whole(args[2]), 3, {}, 0
+  local n, i, items, times = whole(args[2]), 3, {}, 0
   if not n or n > ITEMS_MAX then
     bad_args()
   end
   for k = 1, n do
-    local item = {name = args[i], revision = L.whole(args[i + 1]), next = args[i + 2],
-                  new_next = args[i + 3], zones = args[i + 4], missed = L.whole(args[i + 5]),
+    local item = {name = args[i], revision = whole(args[i + 1]), next = args[i + 2],
+                  new_next = args[i + 3], zones = args[i + 4], missed = whole(args[i + 5]),
                   missed_days = {}, at = {}, days = {}}
     i = read_numbers(args, i + 6, item.missed_days)
     i = read_numbers(args, i, item.at, item.days)
     times = times + #item.at + #item.missed_days
-    if not item.revision or not item.missed or times > TIMES_MAX or
-       not string.find(item.zones or '', '^[%w.-]+$') or
-       item.new_next ~= '-' and not L.whole(item.new_next) then
+    if not item.revision or not item.missed or times > TIMES_MAX or not string.find(item.zones or
+                                                                                    '',
+                                                                      '^[%w.-]+$') or
+item.new_next ~= '-' and not whole(item.new_next) then
       bad_args()
     end
     items[k] = item
@@ -64,7 +68,7 @@ end
 
 -- May this item change the cursor? -> fired, or why not
 local function judge(item, s, c, now_ms)
-  local known = c.revision == s.revision and c.next and L.int(c.next) or '-'
+  local known = c.revision == s.revision and c.next and int(c.next) or '-'
   if item.revision ~= s.revision or item.next ~= known then
     return 'moved'
   elseif #item.at == 0 and item.missed == 0 and known ~= '-' and item.zones <= (c.zones or '') then
@@ -80,75 +84,75 @@ local function judge(item, s, c, now_ms)
   return 'fired'
 end
 
-local function add_jobs(book, item, s, c)
+local function add_jobs(ledger, item, s, c)
   for i, at in ipairs(item.at) do
-    local day = L.is_day(item.days[i]) and item.days[i] or nil
-    if L.start_occurrence(book, s, c, {at = at, due = at}, day) and day then
-      L.mark_day(book.R, s.name, day, 'due')
+    local day = calendar.is_day(item.days[i]) and item.days[i] or nil
+    if schedules.start_occurrence(ledger, s, c, {at = at, due = at}, day) and day then
+      calendar.mark_day(ledger.R, s.name, day, 'due')
     end
   end
   return true
 end
 
 -- What hinders the jobs is noted. Errors that are not the schedule's are raised.
-local function tell_failure(book, s, why)
+local function tell_failure(ledger, s, why)
   local text = type(why) == 'table' and why.elater
   if not text then
     error(why, 0)
   end
-  L.note(book.R, string.sub('bad-schedule:' .. s.name .. ' ' .. L.one_line(text), 1, L.NOTE_BYTES),
-         book.now_ms)
+  tidy.note(ledger.R, string.sub('bad-schedule:' .. s.name .. ' ' .. one_line(text), 1,
+                                 tidy.NOTE_BYTES), ledger.now_ms)
 end
 
 local function mark_missed(R, s, days)
   for _, day in ipairs(days) do
-    if L.is_day(day) then
-      L.mark_day(R, s.name, day, 'missed')
+    if calendar.is_day(day) then
+      calendar.mark_day(R, s.name, day, 'missed')
     end
   end
 end
 
-local function fire(book, item, s, c)
+local function fire(ledger, item, s, c)
   local n, status = #item.at, 'fired'
-  local pause = db('HGET', book.R .. ':schedule:paused', s.name)
-  if n > 0 and L.paused_until(pause, book.now_ms) then
+  local pause = db('HGET', ledger.R .. ':schedule:paused', s.name)
+  if n > 0 and instant.paused_until(pause, ledger.now_ms) then
     c.skipped = c.skipped + n
-    L.tell_left_out(s, 'skipped', n)
+    schedules.tell_left_out(s, 'skipped', n)
   elseif n > 0 then
-    local ok, why = L.try(add_jobs, book, item, s, c)
+    local ok, why = change.try(add_jobs, ledger, item, s, c)
     if not ok then
-      tell_failure(book, s, why)
+      tell_failure(ledger, s, why)
       status, c.missed = 'failed', c.missed + n
-      L.tell_left_out(s, 'missed', n)
-      mark_missed(book.R, s, item.days)
+      schedules.tell_left_out(s, 'missed', n)
+      mark_missed(ledger.R, s, item.days)
     end
   end
-  mark_missed(book.R, s, item.missed_days)
-  L.tell_left_out(s, 'missed', item.missed)
+  mark_missed(ledger.R, s, item.missed_days)
+  schedules.tell_left_out(s, 'missed', item.missed)
   c.missed, c.revision, c.zones = c.missed + item.missed, s.revision, item.zones
-  c.last, c.next = item.at[n] or c.last, L.whole(item.new_next)
-  L.put_cursor(book.R, s.name, c)
+  c.last, c.next = item.at[n] or c.last, whole(item.new_next)
+  schedules.put_cursor(ledger.R, s.name, c)
   return status
 end
 
-L.register('later_v1_fire', {}, function(R, args)
+register('later_v1_fire', {}, function(R, args)
   local items = read_items(args)
-  local status = L.worker(R, args[1])
+  local status = beats.worker(R, args[1])
   if status ~= 'ok' then
-    L.fail('ELATER_WORKER', 'worker ' .. L.quote(args[1]) .. ' is ' .. status)
+    fail('ELATER_WORKER', 'worker ' .. quote(args[1]) .. ' is ' .. status)
   end
-  local book = L.book(R, L.now_us())
-  local out = {book.now_us}
+  local ledger = gate.ledger(R, clock.now_us())
+  local out = {ledger.now_us}
   for _, item in ipairs(items) do
-    local s, c = L.schedule(R, item.name), L.schedule_cursor(R, item.name)
-    local answer = s and judge(item, s, c, book.now_ms) or 'gone'
+    local s, c = schedules.of(R, item.name), schedules.cursor(R, item.name)
+    local answer = s and judge(item, s, c, ledger.now_ms) or 'gone'
     if answer == 'fired' then
-      answer = fire(book, item, s, c)
+      answer = fire(ledger, item, s, c)
     end
     local is_planned = s and c.revision == s.revision
-    out[#out + 1] = {answer, s and L.int(s.revision) or '-', c.last and L.int(c.last) or '-',
-                     is_planned and c.next and L.int(c.next) or '-', c.zones or '-'}
+    out[#out + 1] = {answer, s and int(s.revision) or '-', c.last and int(c.last) or '-',
+                     is_planned and c.next and int(c.next) or '-', c.zones or '-'}
   end
-  L.hand_on(book)
+  waiters.hand_on(ledger)
   return out
 end)

@@ -7,21 +7,23 @@
 -- Errors: ELATER_ARGS QUEUE TYPE, STATE (it has jobs, or a live worker serves it).
 -- Cost: O(workers), and running jobs up to 1000.
 
+local tidy, rooms, topics = use('calls/tidy', 'claim/rooms', 'topic/topics')
+
 -- A worker may run jobs of a queue that it serves no more. Where more jobs run than are counted,
 -- some may be of this queue.
 local function may_run(R, queue)
-  local running = L.running_by_queue(R)
+  local running = rooms.running_by_queue(R)
   return not running or running[queue] ~= nil
 end
 
-L.register('later_v1_forget', {'allow-oom'}, function(R, args)
-  local queue = L.check_queue(args[1])
-  if L.has_jobs(R, queue) then
-    L.fail('ELATER_STATE', 'queue ' .. queue .. ' has jobs')
-  elseif L.served(R)(queue) then
-    L.fail('ELATER_STATE', 'a worker serves queue ' .. queue)
+register('later_v1_forget', {'allow-oom'}, function(R, args)
+  local queue = check_queue(args[1])
+  if tidy.has_jobs(R, queue) then
+    fail('ELATER_STATE', 'queue ' .. queue .. ' has jobs')
+  elseif tidy.served(R)(queue) then
+    fail('ELATER_STATE', 'a worker serves queue ' .. queue)
   elseif may_run(R, queue) then
-    L.fail('ELATER_STATE', 'a job of queue ' .. queue .. ' may run')
+    fail('ELATER_STATE', 'a job of queue ' .. queue .. ' may run')
   end
   db('SREM', R .. ':names', queue)
   db('ZREM', R .. ':heads', queue)
@@ -30,7 +32,7 @@ L.register('later_v1_forget', {'allow-oom'}, function(R, args)
   end
   db('HDEL', R .. ':config', 'max_payload:' .. queue)
   db('HDEL', R .. ':notes', 'unserved-queue:' .. queue)
-  L.drop_file_topics(R, queue)
-  L.drop_counts(R, queue)
+  topics.drop_file_topics(R, queue)
+  tidy.drop_counts(R, queue)
   return 'forgotten'
 end)

@@ -12,27 +12,29 @@
 -- itself, or it is open.
 -- no-writes. Cost: O(gates * (20 + waiters, at most 1000)).
 
+local gate_calls = module 'calls/gates'
+local clock, gate, kinds, limits, rates = use(
+  'core/clock', 'gates/gate', 'gates/kinds', 'gates/limits', 'gates/rates')
 local SHOWN = 20
 
-local function lock_holders(book, g)
+local function lock_holders(ledger, g)
   local row = redis.call('HMGET', g.key, 'holder', 'since', 'until', 'fence')
-  local until_ms = L.whole(row[3]) or 0
-  if not row[1] or (until_ms > 0 and until_ms <= book.now_ms) then
+  local until_ms = whole(row[3]) or 0
+  if not row[1] or (until_ms > 0 and until_ms <= ledger.now_ms) then
     return 0, {}
   end
-  return 1, {row[1], L.whole(row[2]) or 0, until_ms, L.whole(row[4]) or 0}
+  return 1, {row[1], whole(row[2]) or 0, until_ms, whole(row[4]) or 0}
 end
 
-local function sem_holders(book, g)
-  local from, out = '(' .. L.int(book.now_ms), {}
+local function sem_holders(ledger, g)
+  local from, out = '(' .. int(ledger.now_ms), {}
   local rows = redis.call('ZRANGEBYSCORE', g.key, from, '+inf', 'WITHSCORES', 'LIMIT', 0, SHOWN)
   for i = 1, #rows, 2 do
     local until_ms = tonumber(rows[i + 1])
-    local since_ms = until_ms - L.LIVES
-    local is_known = since_ms >= 0 and since_ms < L.LATEST
-    for _, value in ipairs({
-      rows[i], is_known and since_ms or 0, until_ms < L.LIVES and until_ms or 0, 0,
-    }) do
+    local since_ms = until_ms - gate.LIVES
+    local is_known = since_ms >= 0 and since_ms < LATEST
+    for _, value in ipairs({rows[i], is_known and since_ms or 0, until_ms < gate.LIVES and
+                            until_ms or 0, 0, }) do
       out[#out + 1] = value
     end
   end
@@ -40,27 +42,27 @@ local function sem_holders(book, g)
 end
 
 -- -> how many hold it, and the first of them as in the reply above. Nothing is changed.
-function L.holders(book, g)
+function gate_calls.holders(ledger, g)
   if g.kind == 'lock' then
-    return lock_holders(book, g)
+    return lock_holders(ledger, g)
   elseif g.kind == 'sem' then
-    return sem_holders(book, g)
+    return sem_holders(ledger, g)
   end
   return 0, {}
 end
 
-local function waiters_of(R, gate)
-  local key, total, out = R .. ':wait:' .. gate, 0, {}
+local function waiters_of(R, gate_id)
+  local key, total, out = R .. ':wait:' .. gate_id, 0, {}
   local rows = redis.call('ZRANGE', key, 0, 999, 'WITHSCORES')
   for i = 1, #rows, 2 do
     local who = rows[i]
-    local n = string.match(who, '^[@=]') and 1 or
-              redis.call('ZCARD', R .. ':line:' .. who .. ':' .. gate)
+    local n = string.match(who, '^[@=]') and 1 or redis.call('ZCARD', R .. ':line:' .. who .. ':' ..
+                                                             gate_id)
     total = total + n
     if i < 2 * SHOWN then
       out[#out + 1] = who
       out[#out + 1] = n
-      out[#out + 1] = L.ms(tonumber(rows[i + 1]))
+      out[#out + 1] = clock.ms(tonumber(rows[i + 1]))
     end
   end
   return total, out
@@ -68,35 +70,36 @@ end
 
 -- -> when a rate lets the next one pass and its timer is due (ms; 0: it would now; nil: not by
 -- itself); how many permits are reserved for granted jobs. Nothing is changed.
-function L.next_pass(book, g)
-  local rate, kept = L.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
-  if rate.outlook(book, g) > kept then
+function gate_calls.next_pass(ledger, g)
+  local rate, kept = rates.RATES[g.limit.algorithm], redis.call('SCARD', g.granted)
+  if rate.outlook(ledger, g) > kept then
     return 0, kept
   end
-  local opens_ms = rate.opens(book, g, kept + 1)
-  local timer = tonumber(redis.call('ZSCORE', book.R .. ':timers', 'gate:' .. g.id) or 0)
-  return opens_ms and math.max(opens_ms, timer < L.LATEST and timer or 0), kept
+  local opens_ms = rate.opens(ledger, g, kept + 1)
+  local timer = tonumber(redis.call('ZSCORE', ledger.R .. ':timers', 'gate:' .. g.id) or 0)
+  return opens_ms and math.max(opens_ms, timer < LATEST and timer or 0), kept
 end
 
-local function describe(book, id)
+local function describe(ledger, id)
   local kind = string.match(id, '^(%a+):.')
-  if not kind or not L.KINDS[kind] then
-    L.fail('ELATER_GATE', L.quote(id) .. ' is no gate: lock:NAME, sem:NAME or rate:NAME')
+  if not kind or not kinds.KINDS[kind] then
+    fail('ELATER_GATE', quote(id) .. ' is no gate: lock:NAME, sem:NAME or rate:NAME')
   end
-  local g = L.gate(book, id)
-  local holders, list = L.holders(book, g)
-  local opens_ms = kind == 'rate' and g.limit and (L.next_pass(book, g)) or list[3] or 0
-  local waiting, waiters = waiters_of(book.R, id)
-  return {id, g.limit and L.limit_text(g.limit) or '', holders, list, waiting, waiters, opens_ms}
+  local g = gate.of(ledger, id)
+  local holders, list = gate_calls.holders(ledger, g)
+  local opens_ms = kind == 'rate' and g.limit and (gate_calls.next_pass(ledger, g)) or list[3] or 0
+  local waiting, waiters = waiters_of(ledger.R, id)
+  return {id, g.limit and limits.limit_text(g.limit) or '', holders, list, waiting, waiters,
+          opens_ms}
 end
 
-L.register('later_v1_gates', {'no-writes'}, function(R, args)
+register('later_v1_gates', {'no-writes'}, function(R, args)
   if #args < 1 or #args > 100 then
-    L.fail('ELATER_ARGS', 'give 1 to 100 gates')
+    fail('ELATER_ARGS', 'give 1 to 100 gates')
   end
-  local book, out = L.book(R, L.now_us()), {}
+  local ledger, out = gate.ledger(R, clock.now_us()), {}
   for i, id in ipairs(args) do
-    out[i] = describe(book, id)
+    out[i] = describe(ledger, id)
   end
   return out
 end)

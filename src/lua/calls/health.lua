@@ -12,14 +12,17 @@
 -- be longer than that. At most 100 queues are checked, those with the earliest heads; fewer, but
 -- ten, where there are more than 100 workers: each queue is compared with each of them.
 -- broken queue: [name, due_ms, epoch, why]. It is due and not paused as a late one, no worker has
--- room for it, and this worker said that it cannot run its jobs (L.defect_in); or all workers that
--- serve it are quiet.
--- unsealed batch: [name, touched_ms], see L.unsealed_batches.
+-- room for it, and this worker said that it cannot run its jobs (rooms.defect_in); or all workers
+-- that serve it are quiet.
+-- unsealed batch: [name, touched_ms], see batches.unsealed.
 -- notes: as in later_stats, of the last ten minutes; no-limit only while it holds. names: how many
 -- queues have a name; from names_max on a new queue that nobody serves is refused. no-writes.
 -- Cost: O(workers + late queues), and running jobs up to 1000 where a worker runs fewer of a late
 -- queue at once than it has places.
 
+local batches, tidy, rooms, clock, instant, limits, change = use(
+  'batch/batches', 'calls/tidy', 'claim/rooms', 'core/clock', 'core/instant', 'gates/limits',
+  'txn/change')
 local LATE_QUEUES, LATE_LEAST, LATE_PAIRS = 100, 10, 10000
 
 -- -> the due time of the first job of a queue that is no suspect, in any of its sets
@@ -28,12 +31,12 @@ local function first_due(R, queue)
   local function look_into(key)
     local row = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
     if row[2] then
-      first = math.min(first, L.due(row[2]))
+      first = math.min(first, to_due(row[2]))
     end
   end
   look_into(R .. ':due:' .. queue)
   for p = 0, 9 do
-    look_into(R .. ':q:' .. queue .. ':' .. L.int(p))
+    look_into(R .. ':q:' .. queue .. ':' .. int(p))
   end
   return first
 end
@@ -41,11 +44,11 @@ end
 -- Does a job wait at a semaphore or rate of this name that is not defined? A name that the note has
 -- cut cannot be asked for.
 local function is_shut(R, name)
-  if #name >= L.NOTE_BYTES - #'no-limit:' then
+  if #name >= tidy.NOTE_BYTES - #'no-limit:' then
     return true
   end
   for _, kind in ipairs({'sem', 'rate'}) do
-    local ok, limit = L.try(L.limit_of, R, kind, name)
+    local ok, limit = change.try(limits.limit_of, R, kind, name)
     if not (ok and limit) and
        redis.call('EXISTS', R .. ':wait:' .. kind .. ':' .. name) == 1 then
       return true
@@ -59,7 +62,7 @@ end
 local function fresh_notes(R, now_ms)
   local all, fresh = redis.call('HGETALL', R .. ':notes'), {}
   for i = 1, #all, 2 do
-    local seen, gate = L.whole(all[i + 1]), string.match(all[i], '^no%-limit:(.*)$')
+    local seen, gate = whole(all[i + 1]), string.match(all[i], '^no%-limit:(.*)$')
     if seen and seen >= now_ms - 600000 and seen <= now_ms + 600000 and
        (not gate or is_shut(R, gate)) then
       fresh[#fresh + 1] = all[i]
@@ -73,8 +76,8 @@ end
 local function put_queue(R, row, live, count, late, broken)
   local defective, why, quiet, others
   for _, worker in ipairs(live) do
-    local defect = worker.is_live and L.defect_in(R, worker, row[1])
-    local word = not defect and L.room_in(worker, row[1], count)
+    local defect = worker.is_live and rooms.defect_in(R, worker, row[1])
+    local word = not defect and rooms.room_in(worker, row[1], count)
     if defect then
       defective, why = worker, defect
     elseif word == 'room' then
@@ -94,21 +97,21 @@ local function put_queue(R, row, live, count, late, broken)
   end
 end
 
-L.register('later_v1_health', {'no-writes'}, function(R, args)
-  local grace = L.whole(args[1])
+register('later_v1_health', {'no-writes'}, function(R, args)
+  local grace = whole(args[1])
   if not grace then
-    L.fail('ELATER_ARGS', 'give GRACE_MS')
+    fail('ELATER_ARGS', 'give GRACE_MS')
   end
-  local now_ms = L.ms(L.now_us())
-  local live, late, broken, out = L.worker_rows(R), {}, {}, {}
-  local count = L.job_counter(R)
+  local now_ms = clock.ms(clock.now_us())
+  local live, late, broken, out = rooms.worker_rows(R), {}, {}, {}
+  local count = rooms.job_counter(R)
   local most = math.max(math.min(LATE_QUEUES, math.floor(LATE_PAIRS / #live)), LATE_LEAST)
-  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', L.int(now_ms - grace),
-                         'LIMIT', 0, most)
+  local due = redis.call('ZRANGEBYSCORE', R .. ':heads', '-inf', int(now_ms - grace), 'LIMIT', 0,
+                         most)
   for _, queue in ipairs(due) do
     local first = first_due(R, queue)
-    if first <= now_ms - grace and
-       not L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms) then
+    if first <= now_ms - grace and not instant.paused_until(redis.call('HGET', R .. ':paused',
+                                                                       queue), now_ms) then
       put_queue(R, {queue, first}, live, count, late, broken)
     end
   end
@@ -118,7 +121,7 @@ L.register('later_v1_health', {'no-writes'}, function(R, args)
       out[i][3 + k] = worker.row[k] or ''
     end
   end
-  return {now_ms, out, late, fresh_notes(R, now_ms), redis.call('SCARD', R .. ':names'),
-          L.MAX_QUEUES, broken, L.unsealed_batches(R, now_ms),
-          {redis.call('ZCARD', R .. ':batch:open'), redis.call('ZCARD', R .. ':batch:ended')}}
+  return {now_ms, out, late, fresh_notes(R, now_ms), redis.call('SCARD', R .. ':names'), MAX_QUEUES,
+          broken, batches.unsealed(R, now_ms), {redis.call('ZCARD', R .. ':batch:open'),
+                                                redis.call('ZCARD', R .. ':batch:ended')}}
 end)

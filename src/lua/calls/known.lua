@@ -4,9 +4,12 @@
 -- live worker serves it.
 -- no-writes. Errors: ELATER_ARGS QUEUE TYPE. Cost: O(workers).
 
-L.register('later_v1_known', {'no-writes'}, function(R, args)
-  local queue = L.check_queue(args[1])
-  local is_served = L.served(R)(queue)
-  local is_known = is_served or db('SISMEMBER', R .. ':names', queue) == 1 or L.has_jobs(R, queue)
+local tidy = use 'calls/tidy'
+
+register('later_v1_known', {'no-writes'}, function(R, args)
+  local queue = check_queue(args[1])
+  local is_served = tidy.served(R)(queue)
+  local is_known = is_served or db('SISMEMBER', R .. ':names', queue) == 1 or
+                   tidy.has_jobs(R, queue)
   return {is_known and 1 or 0, is_served and 1 or 0}
 end)

@@ -11,15 +11,17 @@
 -- for the running jobs of all queues.
 -- no-writes. Cost: O(log n + COUNT); for running O(all running jobs / pages).
 
+local rooms, job_sets, jobs, waiters = use(
+  'claim/rooms', 'core/job_sets', 'core/jobs', 'gates/waiters')
 local RAW_BYTES = 1048576
 
 local function bad_args()
-  L.fail('ELATER_ARGS', 'give QUEUE STATE CURSOR COUNT (1 to 200)')
+  fail('ELATER_ARGS', 'give QUEUE STATE CURSOR COUNT (1 to 200)')
 end
 
 local function job_row(R, id, score, from)
   local record = redis.call('HGET', R .. ':jobs', id)
-  local job = L.parse(record)
+  local job = jobs.parse(record)
   local outcome = redis.call('HGET', R .. from, id) or ''
   local size, preview = 0, ''
   if job and job.big then
@@ -29,26 +31,26 @@ local function job_row(R, id, score, from)
     size = #record - job.body + 1
     preview = string.sub(record, job.body, job.body + 63)
   end
-  return {id, score, job and L.int(job.priority) or '', redis.call('HGET', R .. ':tries', id) or '',
+  return {id, score, job and int(job.priority) or '', redis.call('HGET', R .. ':tries', id) or '',
           string.match(outcome, '^[^\n]*'), size, preview, '', job and job.K or ''}, job
 end
 
 -- name: of the set at which it begins
 local function waiting_page(R, queue, name, offset, count)
-  local reply, left, sets = {''}, count, L.sets_of(R, queue, 'due')
-  local from, is_same = L.set_number(sets, name)
+  local reply, left, sets = {''}, count, job_sets.sets_of(R, queue, 'due')
+  local from, is_same = job_sets.set_number(sets, name)
   offset = is_same and offset or 0
   for s = from or bad_args(), #sets do
     local set = sets[s]
     local rows
     if set.is_raw then -- they may be large
-      rows = L.read_set(set.key, offset, left + 1, RAW_BYTES)
+      rows = job_sets.read_set(set.key, offset, left + 1, RAW_BYTES)
     else
       rows = redis.call('ZRANGE', set.key, offset, offset + left, 'WITHSCORES')
     end
     for i = 1, #rows, 2 do
       if left == 0 then
-        reply[1] = L.set_name(sets, s) .. ':' .. L.int(offset + (i - 1) / 2)
+        reply[1] = job_sets.set_name(sets, s) .. ':' .. int(offset + (i - 1) / 2)
         return reply
       end
       left = left - 1
@@ -60,7 +62,7 @@ local function waiting_page(R, queue, name, offset, count)
       end
     end
     if set.is_raw and offset + #rows / 2 < redis.call('ZCARD', set.key) then
-      reply[1] = L.set_name(sets, s) .. ':' .. L.int(offset + #rows / 2)
+      reply[1] = job_sets.set_name(sets, s) .. ':' .. int(offset + #rows / 2)
       return reply
     end
     offset = 0
@@ -70,13 +72,13 @@ end
 
 local function running_page(R, queue, offset, count)
   local ids = redis.call('ZRANGE', R .. ':running', offset, offset + count - 1, 'WITHSCORES')
-  local reply = {#ids == 2 * count and '1:' .. L.int(offset + count) or ''}
+  local reply = {#ids == 2 * count and '1:' .. int(offset + count) or ''}
   for i = 1, #ids, 2 do
     local one, job = job_row(R, ids[i], ids[i + 1], ':progress')
     if job and (queue == '*' or job.queue == queue) then
       one[10] = job.queue
       one[11] = redis.call('HGET', R .. ':worker:' .. ids[i + 1], 'host') or ''
-      one[12] = L.running_since(R, ids[i + 1], ids[i]) or ''
+      one[12] = rooms.running_since(R, ids[i + 1], ids[i]) or ''
       reply[#reply + 1] = one
     end
   end
@@ -85,7 +87,7 @@ end
 
 local function kept_page(R, key, from, offset, count)
   local ids = redis.call('ZRANGE', key, offset, offset + count - 1, 'WITHSCORES')
-  local reply = {#ids == 2 * count and '1:' .. L.int(offset + count) or ''}
+  local reply = {#ids == 2 * count and '1:' .. int(offset + count) or ''}
   for i = 1, #ids, 2 do
     reply[#reply + 1] = job_row(R, ids[i], ids[i + 1], from)
   end
@@ -95,18 +97,18 @@ end
 local function parked_page(R, queue, offset, count)
   local reply = kept_page(R, R .. ':parked:' .. queue, ':errors', offset, count)
   for i = 2, #reply do
-    local spot = L.read_spot(redis.call('HGET', R .. ':parked', reply[i][1]))
+    local spot = waiters.read_spot(redis.call('HGET', R .. ':parked', reply[i][1]))
     reply[i][8] = spot and spot.gates[spot.at] or ''
   end
   return reply
 end
 
-L.register('later_v1_list', {'no-writes'}, function(R, args)
+register('later_v1_list', {'no-writes'}, function(R, args)
   local state = args[2]
-  local queue = state == 'running' and args[1] == '*' and '*' or L.check_queue(args[1])
-  local count = L.whole(args[4])
+  local queue = state == 'running' and args[1] == '*' and '*' or check_queue(args[1])
+  local count = whole(args[4])
   local name, offset = string.match(args[3] or '', '^(%S+):(%d+)$')
-  offset = L.whole(offset or '0')
+  offset = whole(offset or '0')
   if not count or count < 1 or count > 200 or not offset then
     bad_args()
   end
@@ -120,6 +122,5 @@ L.register('later_v1_list', {'no-writes'}, function(R, args)
     return kept_page(R, R .. ':' .. state .. ':' .. queue,
                      state == 'done' and ':results' or ':errors', offset, count)
   end
-  L.fail('ELATER_ARGS', 'unknown state ' .. L.quote(state or '') ..
-         ' (due parked running dead done)')
+  fail('ELATER_ARGS', 'unknown state ' .. quote(state or '') .. ' (due parked running dead done)')
 end)

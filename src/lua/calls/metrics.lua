@@ -13,6 +13,8 @@
 -- FIELD: counters of R:stats, '0' where there is none. no-writes.
 -- Cost: O(queues of the page), constant in jobs.
 
+local pins, clock, instant, job_sets = use(
+  'broadcast/pins', 'core/clock', 'core/instant', 'core/job_sets')
 local PAGE = 64
 
 -- Add the scheduled and due jobs of a set, and the first due time, to `seen`. now_ms: given for a
@@ -26,7 +28,7 @@ local function count_set(key, now_text, seen, now_ms)
   if due > 0 then
     local score = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
     -- The score of a raw member may be anything.
-    local first = now_ms and (L.raw_due(score, now_ms) or now_ms) or L.due(score)
+    local first = now_ms and (job_sets.raw_due(score, now_ms) or now_ms) or to_due(score)
     seen.oldest = math.min(seen.oldest or first, first)
   end
   seen.due = seen.due + due
@@ -42,37 +44,37 @@ end
 -- -> when the first parked job of a queue was parked, '' for none. Tickets are times in us.
 local function first_parked(R, queue)
   local row = redis.pcall('ZRANGE', R .. ':parked:' .. queue, 0, 0, 'WITHSCORES')
-  local ticket = row[2] and L.whole(row[2])
-  return ticket and L.ms(ticket) or ''
+  local ticket = row[2] and whole(row[2])
+  return ticket and clock.ms(ticket) or ''
 end
 
 -- -> the values of a queue, and more of them
 local function row(R, queue, now_ms)
-  local now_text, seen = L.int(now_ms), {due = 0, scheduled = 0}
+  local now_text, seen = int(now_ms), {due = 0, scheduled = 0}
   local raw = count_set(R .. ':due:' .. queue, now_text, seen, now_ms)
   count_set(R .. ':q:' .. queue .. ':5', now_text, seen)
-  for mark in string.gmatch(redis.call('HGET', R .. ':prio', queue) or '', '[%ds]') do
-    count_set(mark == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. mark,
+  for flag in string.gmatch(redis.call('HGET', R .. ':prio', queue) or '', '[%ds]') do
+    count_set(flag == 's' and R .. ':solo:' .. queue or R .. ':q:' .. queue .. ':' .. flag,
               now_text, seen)
   end
-  for _, target in ipairs(L.readable_pins(R, queue)) do
-    count_set(L.pin_key(R, queue, target), now_text, seen)
+  for _, target in ipairs(pins.readable(R, queue)) do
+    count_set(pins.key_of(R, queue, target), now_text, seen)
   end
   local counts = redis.call('HMGET', R .. ':stats', 'done:' .. queue, 'dead:' .. queue,
                             'cancelled:' .. queue, 'adopted:' .. queue)
-  local paused = L.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms)
+  local paused = instant.paused_until(redis.call('HGET', R .. ':paused', queue), now_ms)
   return {queue, seen.scheduled, seen.due, card(R .. ':parked:' .. queue), raw,
           card(R .. ':dead:' .. queue), card(R .. ':done:' .. queue), seen.oldest or '',
           paused and 1 or 0, counts[1] or '0', counts[2] or '0', counts[3] or '0'},
          {first_parked(R, queue), '0', '0', counts[4] or '0'}
 end
 
-L.register('later_v1_metrics', {'no-writes'}, function(R, args)
-  if not L.whole(args[1]) then
-    L.fail('ELATER_ARGS', 'give CURSOR')
+register('later_v1_metrics', {'no-writes'}, function(R, args)
+  if not whole(args[1]) then
+    fail('ELATER_ARGS', 'give CURSOR')
   end
-  L.need(R, 'names', 'set', 'stats', 'hash', 'prio', 'hash', 'paused', 'hash')
-  local now_ms = L.ms(L.now_us())
+  need_kinds(R, 'names', 'set', 'stats', 'hash', 'prio', 'hash', 'paused', 'hash')
+  local now_ms = clock.ms(clock.now_us())
   local page = redis.call('SSCAN', R .. ':names', args[1], 'COUNT', PAGE)
   local queues, values, more = {}, {}, {}
   for _, queue in ipairs(page[2]) do

@@ -8,6 +8,9 @@
 -- after a cancel. Waiting and parked jobs count as cancelled.
 -- Errors: ELATER_ARGS QUEUE TYPE. Cost: O(removed log n).
 
+local membership, pins, clock, events, job_sets, jobs, gate, uniques, waiters, commit = use(
+  'batch/membership', 'broadcast/pins', 'core/clock', 'core/events', 'core/job_sets', 'core/jobs',
+  'gates/gate', 'gates/uniques', 'gates/waiters', 'txn/commit')
 local KEPT_MOST, WAITING_MOST, PARKED_MOST = 200, 100, 40
 local BYTES = 1048576
 
@@ -17,19 +20,19 @@ local function drop(R, queue, ids, records, now_ms)
   local is_awaited = db('EXISTS', R .. ':await') == 1
   for i, id in ipairs(ids) do
     if is_awaited then
-      L.announce(R, id, L.outcome('cancelled', 0, now_ms, 0, 'purged', ''))
+      jobs.announce(R, id, jobs.outcome('cancelled', 0, now_ms, 0, 'purged', ''))
     end
     -- A search in the header is cheaper than to parse each one.
-    if string.find(string.sub(records[i], 1, L.HEADER_MAX), ' [ub]=') then
-      local job = L.parse(records[i])
-      L.end_unique(R, id, job)
-      L.end_member(R, job and job.b, id, 'cancelled', now_ms)
+    if string.find(string.sub(records[i], 1, HEADER_MAX), ' [ub]=') then
+      local job = jobs.parse(records[i])
+      uniques.free_of(R, id, job)
+      membership.end_member(R, job and job.b, id, 'cancelled', now_ms)
     end
   end
-  L.forget(R, ids)
-  L.count(R, 'cancelled', queue, #ids)
-  for i = 1, L.events and #ids or 0 do
-    L.event('cancelled', ids[i], queue, nil, nil, nil, 0, 'purged')
+  jobs.forget(R, ids)
+  commit.count(R, 'cancelled', queue, #ids)
+  for i = 1, events.now and #ids or 0 do
+    events.add('cancelled', ids[i], queue, nil, nil, nil, 0, 'purged')
   end
 end
 
@@ -37,7 +40,7 @@ end
 -- bytes are left. bytes: nil for all that a call may read
 local function first_of(R, key, most, bytes)
   local ids = db('ZRANGE', key, 0, most - 1)
-  local records, left = L.read_records(R, ids, bytes or BYTES)
+  local records, left = job_sets.read_records(R, ids, bytes or BYTES)
   for i = #ids, #records + 1, -1 do
     ids[i] = nil
   end
@@ -67,12 +70,12 @@ end
 
 local function purge_waiting(R, queue, set, most, now_ms)
   if set.is_raw then
-    local rows, members = L.read_set(set.key, 0, math.min(most, WAITING_MOST), BYTES), {}
+    local rows, members = job_sets.read_set(set.key, 0, math.min(most, WAITING_MOST), BYTES), {}
     for i = 1, #rows, 2 do
       members[#members + 1] = rows[i]
     end
     db('ZREM', set.key, unpack(members))
-    L.count(R, 'cancelled', queue, #members)
+    commit.count(R, 'cancelled', queue, #members)
     return #members
   end
   local ids, records = first_of(R, set.key, math.min(most, WAITING_MOST))
@@ -83,12 +86,12 @@ end
 
 local function purge_parked(R, queue, set, most, now_us)
   local ids, records = first_of(R, set.key, math.min(most, PARKED_MOST))
-  local book = L.book(R, now_us)
+  local ledger = gate.ledger(R, now_us)
   for _, id in ipairs(ids) do
-    L.unpark(book, queue, id)
+    waiters.unpark(ledger, queue, id)
   end
-  drop(R, queue, ids, records, L.ms(now_us))
-  L.hand_on(book)
+  drop(R, queue, ids, records, clock.ms(now_us))
+  waiters.hand_on(ledger)
   return #ids
 end
 
@@ -97,20 +100,20 @@ end
 local function purge_kept(R, set, most)
   local ids = first_of(R, set.key, math.min(most, KEPT_MOST))
   db('ZREM', set.key, unpack(ids))
-  L.forget(R, ids)
+  jobs.forget(R, ids)
   return #ids
 end
 
 -- Remove from the first of the sets that is not empty, or from all of targets. -> how many were
 -- removed
 local function purge(R, queue, state, sets, most)
-  local now_us = L.now_us()
+  local now_us = clock.now_us()
   for s, set in ipairs(sets) do
     if db('EXISTS', set.key) == 1 then
       if set.target then
-        return purge_pinned(R, queue, sets, s, most, L.ms(now_us))
+        return purge_pinned(R, queue, sets, s, most, clock.ms(now_us))
       elseif state == 'due' then
-        return purge_waiting(R, queue, set, most, L.ms(now_us))
+        return purge_waiting(R, queue, set, most, clock.ms(now_us))
       elseif state == 'parked' then
         return purge_parked(R, queue, set, most, now_us)
       end
@@ -120,21 +123,21 @@ local function purge(R, queue, state, sets, most)
   return 0
 end
 
-L.register('later_v1_purge', {'allow-oom'}, function(R, args)
-  local queue, state, most = L.check_queue(args[1]), args[2], L.whole(args[3])
-  local sets = state ~= 'running' and L.sets_of(R, queue, state)
+register('later_v1_purge', {'allow-oom'}, function(R, args)
+  local queue, state, most = check_queue(args[1]), args[2], whole(args[3])
+  local sets = state ~= 'running' and job_sets.sets_of(R, queue, state)
   if not sets or not most then
-    L.fail('ELATER_ARGS', 'give QUEUE STATE (due parked dead done) MOST')
+    fail('ELATER_ARGS', 'give QUEUE STATE (due parked dead done) MOST')
   end
   local removed = most > 0 and purge(R, queue, state, sets, most) or 0
-  local left = L.count_in(sets)
+  local left = job_sets.count_in(sets)
   for _, set in ipairs(sets) do
     if set.target then
-      L.drop_pin(R, queue, set.target)
+      pins.drop(R, queue, set.target)
     end
   end
-  if sets[#sets].target and L.pinned_mark(R, queue) == '' then
-    L.mark_clear(R, queue, 'p')
+  if sets[#sets].target and pins.flag_of(R, queue) == '' then
+    jobs.flag_clear(R, queue, 'p')
   end
   -- A step would correct the head. Without workers, stats would show a job that is gone.
   if state == 'due' and removed > 0 and left == 0 and

@@ -3,10 +3,12 @@
 -- Tell one worker or all to claim no more, or to claim again. R:wake makes them beat at once; else
 -- they learn it with their next beat.
 
-L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
+local commit = use 'txn/commit'
+
+register('later_v1_quiet', {'allow-oom'}, function(R, args)
   local who, what = args[1], args[2]
   if not who or (what ~= 'on' and what ~= 'off') then
-    L.fail('ELATER_ARGS', 'give EPOCH or *, and on or off')
+    fail('ELATER_ARGS', 'give EPOCH or *, and on or off')
   end
   local told = {}
   local all = db('HGETALL', R .. ':workers')
@@ -16,12 +18,12 @@ L.register('later_v1_quiet', {'allow-oom'}, function(R, args)
     end
   end
   if #told == 0 then
-    L.fail('ELATER_WORKER', who == '*' and 'there is no worker' or
-           'there is no worker ' .. L.quote(who))
+    fail('ELATER_WORKER', who == '*' and 'there is no worker' or 'there is no worker ' ..
+         quote(who))
   end
   for _, epoch in ipairs(told) do
     db('HSET', R .. ':worker:' .. epoch, 'quiet', what == 'on' and '1' or '0')
   end
-  L.wake(R, '!beat')
+  commit.wake(R, '!beat')
   return #told
 end)

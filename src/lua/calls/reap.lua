@@ -13,36 +13,40 @@
 -- caller).
 -- Cost: O(jobs moved * log n).
 
+local reaps = module 'calls/reap'
+local beats, workers, clock, events, jobs, gate, holding, waiters, locks, change, commit, txn = use(
+  'calls/beat', 'calls/register', 'core/clock', 'core/events', 'core/jobs', 'gates/gate',
+  'gates/holding', 'gates/waiters', 'public/lock', 'txn/change', 'txn/commit', 'txn/txn')
 local REAP_MAX = 128
 local REAP_LOOK = 1024
 
 -- The text of a crash. later_v1_register recognizes a reaped job by it.
-function L.died(victim)
+function reaps.died(victim)
   return 'worker ' .. victim .. ' died while it ran'
 end
 
 local function recover(R, id, victim, now_ms, crashes, dead_max)
-  L.spend(#(db('HGET', R .. ':jobs', id) or '')) -- of a job that ends here, too
-  local job, tries = L.take_from_worker(R, id, 'cancelled; its worker died', now_ms)
+  txn.spend(#(db('HGET', R .. ':jobs', id) or '')) -- of a job that ends here, too
+  local job, tries = workers.take_from_worker(R, id, 'cancelled; its worker died', now_ms)
   if not job then
     return
   end
   db('HDEL', R .. ':progress', id)
   tries.crashes = tries.crashes + 1
-  db('HSET', R .. ':tries', id, L.tries_text(tries, tries.due or now_ms))
-  local text = L.died(victim) .. ' (crash ' .. L.int(tries.crashes) .. ')'
-  L.keep_failure(R, id, now_ms, victim, 0, text)
-  L.count(R, 'failed', job.queue, 1)
+  db('HSET', R .. ':tries', id, jobs.tries_text(tries, tries.due or now_ms))
+  local text = reaps.died(victim) .. ' (crash ' .. int(tries.crashes) .. ')'
+  jobs.keep_failure(R, id, now_ms, victim, 0, text)
+  commit.count(R, 'failed', job.queue, 1)
   if tries.crashes >= crashes then
-    L.bury(R, job.queue, id,
-           L.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' .. text, ''),
-           now_ms, dead_max)
+    jobs.bury(R, job.queue, id, jobs.outcome('dead', 0, now_ms, tries.starts, 'poison pill: ' ..
+                                             text, ''), now_ms, dead_max)
     return
   end
-  db('HSET', R .. ':errors', id, L.outcome('failed', 0, now_ms, tries.starts, text, ''))
-  L.enqueue(R, id, job, tries, tries.due or now_ms)
-  if L.events then
-    L.event('failed', id, job.queue, tries.due or now_ms, tries.starts, tries.attempts, nil, text)
+  db('HSET', R .. ':errors', id, jobs.outcome('failed', 0, now_ms, tries.starts, text, ''))
+  jobs.enqueue(R, id, job, tries, tries.due or now_ms)
+  if events.now then
+    events.add('failed', id, job.queue, tries.due or now_ms, tries.starts, tries.attempts, nil,
+               text)
   end
 end
 
@@ -62,16 +66,15 @@ local function write_off(R, victim, counter)
   return nil
 end
 
-L.register('later_v1_reap', {'allow-oom'}, function(R, args)
+register('later_v1_reap', {'allow-oom'}, function(R, args)
   local epoch, victim, counter = args[1] or '', args[2] or '', args[3]
-  local crashes, dead_max = L.whole(args[4]), L.whole(args[5])
+  local crashes, dead_max = whole(args[4]), whole(args[5])
   -- 007 is no field of R:workers, but as a score it is worker 7, which may live.
-  if not (counter and crashes and dead_max and L.whole(victim)) or
-     L.int(L.whole(victim)) ~= victim then
-    L.fail('ELATER_ARGS', 'give EPOCH VICTIM COUNTER CRASHES DEAD_MAX')
+  if not (counter and crashes and dead_max and whole(victim)) or int(whole(victim)) ~= victim then
+    fail('ELATER_ARGS', 'give EPOCH VICTIM COUNTER CRASHES DEAD_MAX')
   end
-  L.need_worker(R)
-  local status = L.worker(R, epoch)
+  workers.need_worker(R)
+  local status = beats.worker(R, epoch)
   if status ~= 'ok' then
     return {status, 0}
   end
@@ -79,26 +82,26 @@ L.register('later_v1_reap', {'allow-oom'}, function(R, args)
   if word then
     return {word, 0}
   end
-  local book = L.book(R, L.now_us())
-  local now_ms, freed = book.now_ms, {}
+  local ledger = gate.ledger(R, clock.now_us())
+  local now_ms, freed = ledger.now_ms, {}
   local ids = db('ZRANGEBYSCORE', R .. ':running', victim, victim, 'LIMIT', 0, REAP_LOOK)
   local moved = 0
   for _, id in ipairs(ids) do
-    if moved < REAP_MAX and not L.is_spent() and
-       L.try(recover, R, id, victim, now_ms, crashes, dead_max) then
+    if moved < REAP_MAX and not txn.is_spent() and change.try(recover, R, id, victim, now_ms,
+                                                              crashes, dead_max) then
       moved = moved + 1
       freed[moved] = id
     end
   end
-  L.let_go(book, freed)
+  holding.let_go(ledger, freed)
   if moved < REAP_MAX and moved == #ids then
-    L.leave_gate(book, victim)
+    locks.leave_gate(ledger, victim)
   end
-  L.hand_on(book)
+  waiters.hand_on(ledger)
   if moved == REAP_MAX or moved < #ids then
     return {'more', moved}
   end
   db('HDEL', R .. ':workers', victim)
-  L.drop_key(R .. ':worker:' .. victim)
+  change.drop_key(R .. ':worker:' .. victim)
   return {'clear', moved}
 end)

@@ -11,16 +11,19 @@
 -- numbers.
 -- status: ok | dead | unknown | link. Cost: O(jobs of the worker).
 
-L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
+local beats, workers, clock, jobs, gate = use(
+  'calls/beat', 'calls/register', 'core/clock', 'core/jobs', 'gates/gate')
+
+register('later_v1_reconcile', {'allow-oom'}, function(R, args)
   local epoch, link = args[1] or '', args[2]
-  local held, at = L.pairs_at(args, 3)
-  local seen = L.read_seen(args[at] or '0')
+  local held, at = workers.pairs_at(args, 3)
+  local seen = clock.read_seen(args[at] or '0')
   if not seen then
-    L.fail('ELATER_ARGS', 'SEEN is no number of the clock')
+    fail('ELATER_ARGS', 'SEEN is no number of the clock')
   end
-  L.need_worker(R)
-  local now_us = L.now_us()
-  local status, current = L.worker(R, epoch)
+  workers.need_worker(R)
+  local now_us = clock.now_us()
+  local status, current = beats.worker(R, epoch)
   if status == 'ok' and current ~= link then
     status = 'link'
   end
@@ -30,7 +33,7 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
   local keep, lost = {}, {}
   for i = 1, #held, 2 do
     local owner = db('ZSCORE', R .. ':running', held[i])
-    local tries = L.tries(db('HGET', R .. ':tries', held[i]))
+    local tries = jobs.tries(db('HGET', R .. ':tries', held[i]))
     if owner and tonumber(owner) == tonumber(epoch) and tries.starts == tonumber(held[i + 1]) then
       keep[held[i]] = true
     else
@@ -38,11 +41,11 @@ L.register('later_v1_reconcile', {'allow-oom'}, function(R, args)
     end
   end
   -- Raise the clock first: the gates of released jobs are handed on with new fences.
-  local rewound = L.last(R) < seen
+  local rewound = clock.last(R) < seen
   if rewound then
-    db('SET', R .. ':clock', L.int(seen))
+    db('SET', R .. ':clock', int(seen))
   end
-  local released = L.release_unheard(R, tonumber(epoch), keep, L.book(R, now_us))
+  local released = workers.release_unheard(R, tonumber(epoch), keep, gate.ledger(R, now_us))
   local new = db('HINCRBY', R .. ':worker:' .. epoch, 'link', 1)
   return {now_us, 'ok', new, released, lost, rewound and 1 or 0}
 end)

@@ -7,6 +7,8 @@
 -- error of a call would say which. no-writes; empty for a user who may do everything. A server that
 -- cannot tell rights: acl_check_cmd(unknown) alone.
 
+local rights = use 'core/rights'
+
 -- Command, and the arguments behind its key. tests/checks/check-lua.sh keeps the list complete, and
 -- free of commands that are not used.
 local USED = {
@@ -23,14 +25,14 @@ local USED = {
   {'ZSCORE', 'm'},
 }
 
-L.register('later_v1_rights', {'no-writes'}, function(R)
+register('later_v1_rights', {'no-writes'}, function(R)
   local missing, told = {}, {}
-  if not L.can_tell_rights() then
+  if not rights.can_tell_rights() then
     return {'acl_check_cmd(unknown)'}
   end
   local function check(...)
     local command = select(1, ...)
-    local is_known, may = pcall(L.may, ...)
+    local is_known, may = pcall(rights.may, ...)
     if not (is_known and may) and not told[command] then
       told[command] = true
       missing[#missing + 1] = command .. (is_known and '' or '(renamed)')

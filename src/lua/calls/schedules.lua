@@ -6,12 +6,14 @@
 -- time comes at least once.
 -- Errors: ELATER_ARGS TYPE. no-writes. Cost: O(1) a page.
 
-L.register('later_v1_schedules', {'no-writes'}, function(R, args)
-  if not L.whole(args[1]) then
-    L.fail('ELATER_ARGS', 'give CURSOR')
+local clock, schedule_pages = use('core/clock', 'public/schedules')
+
+register('later_v1_schedules', {'no-writes'}, function(R, args)
+  if not whole(args[1]) then
+    fail('ELATER_ARGS', 'give CURSOR')
   end
-  local now_us = L.now_us()
+  local now_us = clock.now_us()
   local out = {now_us, db('HGET', R .. ':schedule:state', 'changed') or '', ''}
-  out[3] = L.schedule_page(R, args[1], out, L.ms(now_us))
+  out[3] = schedule_pages.schedule_page(R, args[1], out, clock.ms(now_us))
   return out
 end)

@@ -8,19 +8,21 @@
 -- What the library has counted and not yet written is missing. no-writes. Cost: O(N).
 -- Errors: ELATER_ARGS QUEUE; TYPE without QUEUE.
 
+local series_calls = module 'calls/series'
+local clock, series = use('core/clock', 'series/series')
 local BYTES = {m = 8640, h = 3456, total = 304}
 
-function L.check_series(name)
-  return name == L.SERIES_REST and name or L.check_queue(name)
+function series_calls.check(name)
+  return name == series.SERIES_REST and name or check_queue(name)
 end
 
 local function names(R)
-  L.need(R, 'series', 'hash')
+  need_kinds(R, 'series', 'hash')
   local out = {}
   local all = redis.call('HGETALL', R .. ':series')
   for i = 1, #all, 2 do
     local name = all[i]
-    if #out < 1024 and (name == L.SERIES_REST or #name <= 64 and
+    if #out < 1024 and (name == series.SERIES_REST or #name <= 64 and
                         string.match(name, '^%w[%w_-]*$')) then
       out[#out + 1] = name
     end
@@ -29,18 +31,18 @@ local function names(R)
   return out
 end
 
-L.register('later_v1_series', {'no-writes'}, function(R, args)
+register('later_v1_series', {'no-writes'}, function(R, args)
   if #args == 0 then
     return names(R)
   end
-  local queue, kind, first, n = L.check_series(args[1]), args[2], L.whole(args[3] or ''),
-                                L.whole(args[4] or '')
+  local queue, kind, first, n = series_calls.check(args[1]), args[2], whole(args[3] or ''),
+                                whole(args[4] or '')
   if not BYTES[kind] or not first or not n or n < 1 or n > 24 then
-    L.fail('ELATER_ARGS', 'give QUEUE, m or h or total, FIRST and N (1 to 24)')
+    fail('ELATER_ARGS', 'give QUEUE, m or h or total, FIRST and N (1 to 24)')
   end
-  local out, prefix = {L.ms(L.now_us())}, kind .. ':' .. queue
+  local out, prefix = {clock.ms(clock.now_us())}, kind .. ':' .. queue
   for i = 0, n - 1 do
-    local key = kind == 'total' and prefix or prefix .. ':' .. L.int(first + i)
+    local key = kind == 'total' and prefix or prefix .. ':' .. int(first + i)
     local text = redis.pcall('GETRANGE', R .. ':' .. key, 0, BYTES[kind] - 1)
     out[i + 2] = type(text) == 'string' and text or ''
   end

@@ -34,18 +34,20 @@
 -- when the jobs passed gates: their end may let in another; 2 when also their handler must not
 -- outlive a worker that lost Redis: it holds a lock, or a semaphore with on_lost kill.
 -- head: due ms of the first job left in that queue, -1 for none, or when its pause ends.
--- solo_due: 1 when a suspect waits. A job with L.SOLO_CRASHES crashes is claimed only by a worker
+-- solo_due: 1 when a suspect waits. A job with SOLO_CRASHES crashes is claimed only by a worker
 -- that runs nothing else (HELD 0, no other claim).
 -- timer_ms: when a gate needs a step, whichever worker makes it; -1: none does.
 --
 -- Queues are served in this order (with HELD 0, those with a due suspect first); jobs of a queue by
 -- priority, due time, id; raw members count as priority 5. Permits that the results free are handed
 -- to the first waiters, and granted jobs are claimed before all others. A due job whose gate is
--- shut is parked and costs nothing until the gate opens (gates/gate_waiters.lua). A wrong-typed
+-- shut is parked and costs nothing until the gate opens (gates/waiters.lua). A wrong-typed
 -- key stops its queue, a corrupt record buries its job; neither stops the call. At most MAX jobs
 -- and 1 MiB of records and raw payloads a call (the one that passes it included), and as much for
 -- the results: records, outputs, payloads that are copied, and 1 KiB for each child. allow-oom.
 -- Cost: O(results + due queues + claims * log n).
+
+local steps = use 'claim/steps'
 
 local function read_results(args, at, n)
   local results = {}
@@ -53,7 +55,7 @@ local function read_results(args, at, n)
     local o = at + 8 * i - 8
     local has_result = args[o + 2] == 'result'
     results[i] = {id = args[o], start = args[o + 1], verb = has_result and 'done' or args[o + 2],
-                  queue = args[o + 3], a = L.whole(args[o + 4]), code = args[o + 5],
+                  queue = args[o + 3], a = whole(args[o + 4]), code = args[o + 5],
                   text = args[o + 6], output = args[o + 7], result = has_result and args[o + 7]}
   end
   return results
@@ -67,12 +69,12 @@ local function read_rooms(args, at, n)
     local o = at + 3 * (i - 1)
     if args[o + 1] ~= room_text or args[o + 2] ~= max_text then
       room_text, max_text = args[o + 1], args[o + 2]
-      room, max = L.whole(room_text), L.whole(max_text)
+      room, max = whole(room_text), whole(max_text)
       if not room or not max then
-        L.fail('ELATER_ARGS', 'queue ' .. L.int(i) .. ' has no room or limit')
+        fail('ELATER_ARGS', 'queue ' .. int(i) .. ' has no room or limit')
       end
     end
-    queues[i] = {name = L.check_queue(args[o]), room = room, max_payload = max}
+    queues[i] = {name = check_queue(args[o]), room = room, max_payload = max}
   end
   return queues
 end
@@ -80,21 +82,20 @@ end
 -- EPOCH LINK HELD MAX NR {result}*NR NQ {queue room max}*NQ -> a request, the number of the
 -- argument behind them
 local function read_begin(args)
-  local q = {epoch_text = args[1] or '', link = args[2], held = L.whole(args[3]),
-             max = L.whole(args[4]),
-             ahead = 0, ends = {}, end_ids = {}}
-  if not (L.whole(q.epoch_text) and q.link and q.held and q.max) then
-    L.fail('ELATER_ARGS', 'give EPOCH LINK HELD MAX, results and queues')
+  local q = {epoch_text = args[1] or '', link = args[2], held = whole(args[3]),
+             max = whole(args[4]), ahead = 0, ends = {}, end_ids = {}}
+  if not (whole(q.epoch_text) and q.link and q.held and q.max) then
+    fail('ELATER_ARGS', 'give EPOCH LINK HELD MAX, results and queues')
   end
-  local n = L.whole(args[5])
+  local n = whole(args[5])
   if n == nil or n > 1024 or 5 + 8 * n > #args then
-    L.fail('ELATER_ARGS', 'the results do not add up')
+    fail('ELATER_ARGS', 'the results do not add up')
   end
   q.results = read_results(args, 6, n)
   local at = 6 + 8 * n
-  n = L.whole(args[at] or '')
+  n = whole(args[at] or '')
   if not n or n > 2000 or at + 3 * n > #args then
-    L.fail('ELATER_ARGS', 'the queues do not add up')
+    fail('ELATER_ARGS', 'the queues do not add up')
   end
   q.queues = read_rooms(args, at + 1, n)
   return q, at + 1 + 3 * n
@@ -112,7 +113,7 @@ local function add_ids(q, args, from, to)
 end
 
 local function fail_children()
-  L.fail('ELATER_ARGS', 'the children of ended jobs do not add up')
+  fail('ELATER_ARGS', 'the children of ended jobs do not add up')
 end
 
 -- NC {number of a result, n, {how many words, word...}*n}*NC from args[at] on, or nothing. The
@@ -121,19 +122,19 @@ local function read_children(results, args, at)
   if at > #args then
     return
   end
-  local all = L.whole(args[at])
+  local all = whole(args[at])
   at = at + 1
   if not all or all < 1 or all > #results then
     fail_children()
   end
   for _ = 1, all do
-    local r, n = results[L.whole(args[at]) or 0], L.whole(args[at + 1])
+    local r, n = results[whole(args[at]) or 0], whole(args[at + 1])
     if not r or not n or n > 1000 then
       fail_children()
     end
     r.children, at = {args = args}, at + 2
     for i = 1, n do
-      local words = L.whole(args[at])
+      local words = whole(args[at])
       if not words or at + words > #args then
         fail_children()
       end
@@ -147,30 +148,30 @@ end
 
 -- NG {queue start n id*n}*NG [AHEAD [NC ...]] from args[at] on
 local function read_ends(q, args, at)
-  local groups = L.whole(args[at])
+  local groups = whole(args[at])
   at = at + 1
   for i = 1, groups and groups <= #args and groups or 0 do
-    local start, n = args[at + 1], L.whole(args[at + 2] or '')
+    local start, n = args[at + 1], whole(args[at + 2] or '')
     if not n or at + 2 + n > #args or #q.end_ids + n > 1024 then
       groups = nil
       break
     end
     -- A start that is no number is the start of no job.
-    q.ends[i] = {queue = L.check_queue(args[at]), start = L.whole(start) and start or 'none', n = n}
+    q.ends[i] = {queue = check_queue(args[at]), start = whole(start) and start or 'none', n = n}
     add_ids(q, args, at + 3, at + 2 + n)
     at = at + 3 + n
   end
-  q.ahead = at > #args and 0 or L.whole(args[at])
+  q.ahead = at > #args and 0 or whole(args[at])
   if not groups or groups > #args or not q.ahead or q.ahead > 1000 then
-    L.fail('ELATER_ARGS', 'the groups of ended jobs do not add up')
+    fail('ELATER_ARGS', 'the groups of ended jobs do not add up')
   end
   read_children(q.results, args, at + 1)
 end
 
-L.register_bare('later_v2_step', {'allow-oom'}, function(R, args)
+register_bare('later_v2_step', {'allow-oom'}, function(R, args)
   local q, at = read_begin(args)
   read_ends(q, args, at)
-  local r = L.step(R, q)
+  local r = steps.step(R, q)
   if r.status ~= 'ok' then
     return {r.now_us, r.status}
   end

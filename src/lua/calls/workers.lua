@@ -7,13 +7,15 @@
 -- those that it cannot run; reload: why its last reload was refused, or what of it needs a restart.
 -- These are as of up to ten seconds ago. no-writes.
 
-L.register('later_v1_workers', {'no-writes'}, function(R)
-  local reply = {L.ms(L.now_us())}
-  for _, peer in ipairs(L.peers(R, {'host', 'pid', 'version', 'started', 'queues', 'quiet', 'modes',
-                               'defects', 'places', 'reload'})) do
+local workers, clock = use('calls/register', 'core/clock')
+
+register('later_v1_workers', {'no-writes'}, function(R)
+  local reply = {clock.ms(clock.now_us())}
+  for _, peer in ipairs(workers.peers(R, {'host', 'pid', 'version', 'started', 'queues', 'quiet',
+                                          'modes', 'defects', 'places', 'reload'})) do
     -- A field that is no epoch is shown as well; it holds no jobs.
-    local held = L.whole(peer.epoch) and
-                 redis.call('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
+    local held = whole(peer.epoch) and redis.call('ZCOUNT', R .. ':running', peer.epoch,
+                                                  peer.epoch) or 0
     reply[#reply + 1] = {peer.epoch, peer.counter, held,
                          peer.row[1] or '', peer.row[2] or '', peer.row[3] or '', peer.row[4] or '',
                          peer.row[5] or '', peer.row[6] or '0', peer.row[7] or '',

@@ -2,6 +2,10 @@
 -- come as groups {queue, start, n} of ids. Their payloads must be small: a large one would stay
 -- behind in R:big.
 
+local ends = module 'claim/ends'
+local membership, events, jobs, holding, uniques, commit = use(
+  'batch/membership', 'core/events', 'core/jobs', 'gates/holding', 'gates/uniques', 'txn/commit')
+
 -- Are they members of more batches than may all end in one call? Each may cause two jobs.
 local BATCHES_MAX = 16
 
@@ -10,7 +14,7 @@ local function has_many_batches(holds)
   for i = 1, #holds do
     if holds[i] and holds[i] ~= last then
       last = holds[i]
-      local name = L.batch_of(last)
+      local name = holding.batch_of(last)
       n = n + (name and not known[name] and 1 or 0)
       known[name or ''] = true
     end
@@ -19,12 +23,12 @@ local function has_many_batches(holds)
 end
 
 -- -> id -> true of the jobs whose end causes another job, or may: these end one by one, as far as
--- the call may go (L.is_spent). holds: their texts in R:holds, nil for nothing
+-- the call may go (txn.is_spent). holds: their texts in R:holds, nil for nothing
 local function find_followed(ids, holds)
   local followed = {}
   local are_many = holds and has_many_batches(holds)
   for i = 1, holds and #ids or 0 do
-    if L.has_next(holds[i]) or are_many and L.batch_of(holds[i]) then
+    if holding.has_next(holds[i]) or are_many and holding.batch_of(holds[i]) then
       followed[ids[i]] = true
     end
   end
@@ -32,10 +36,10 @@ local function find_followed(ids, holds)
 end
 
 -- Tell the batches of these jobs that they are done.
-local function end_members(R, jobs, now_ms)
+local function end_members(R, ended, now_ms)
   local names, members = {}, {}
-  for i, id in ipairs(jobs.holds and jobs.ids or {}) do
-    local name = L.batch_of(jobs.holds[i])
+  for i, id in ipairs(ended.holds and ended.ids or {}) do
+    local name = holding.batch_of(ended.holds[i])
     if name and not members[name] then
       members[name], names[#names + 1] = {id}, name
     elseif name then
@@ -43,18 +47,18 @@ local function end_members(R, jobs, now_ms)
     end
   end
   for _, name in ipairs(names) do
-    L.end_members(R, name, members[name], 'done', now_ms)
+    membership.end_members(R, name, members[name], 'done', now_ms)
   end
 end
 
 -- Remove these jobs, {ids, holds}.
-local function end_plain(R, jobs, ctx)
-  local ids = jobs.ids
+local function end_plain(R, ended, ctx)
+  local ids = ended.ids
   db('ZREM', R .. ':running', unpack(ids))
   db('HDEL', R .. ':tries', unpack(ids))
-  L.forget_but_tries(R, ids, true)
-  L.free_uniques(R, L.let_go(ctx.book, ids, jobs.holds))
-  end_members(R, jobs, ctx.now_ms)
+  jobs.forget_but_tries(R, ids, true)
+  uniques.free_all(R, holding.let_go(ctx.ledger, ids, ended.holds))
+  end_members(R, ended, ctx.now_ms)
 end
 
 -- Which of them simply end? holds: nil for nothing. -> these, {ids, holds}; group.n is then how
@@ -94,12 +98,12 @@ end
 -- groups: {queue, start (text), n}*; ids: of all groups; other(id, group) ends a job that is
 -- cancelled, waited for or followed. -> {number of the id, answer}* of the jobs whose answer is not
 -- ok
-function L.end_all(R, groups, ids, ctx, other)
+function ends.end_all(R, groups, ids, ctx, other)
   local refused, last = {}, 0
   if not ids[1] then
     return refused
   end
-  local plain = sort_out(R, groups, ids, L.holds_of(ctx.book, ids), ctx, other, refused)
+  local plain = sort_out(R, groups, ids, holding.holds_of(ctx.ledger, ids), ctx, other, refused)
   if not plain.ids[1] then
     return refused
   end
@@ -108,10 +112,10 @@ function L.end_all(R, groups, ids, ctx, other)
     local from = last + 1
     last = last + group.n
     if group.n > 0 then
-      L.count(R, 'done', group.queue, group.n)
+      commit.count(R, 'done', group.queue, group.n)
     end
-    for i = from, L.events and last or 0 do
-      L.event('done', plain.ids[i], group.queue, nil, group.start, nil, 0, 'ok')
+    for i = from, events.now and last or 0 do
+      events.add('done', plain.ids[i], group.queue, nil, group.start, nil, 0, 'ok')
     end
   end
   return refused

@@ -1,19 +1,21 @@
 -- Idle queues. Where many queues are named, few have a job to claim. A few reads find the queues
--- that have none and of which R:heads is right; claim.lua looks into the others.
+-- that have none and of which R:heads is right; claims.lua looks into the others.
 
+local idle = module 'claim/idle'
+local txn = use 'txn/txn'
 local MANY = 16
 
 -- -> the head of each name in R:heads, false for none. Where R:heads has far fewer than the names,
 -- all of it is read.
-function L.read_heads(R, names)
+function idle.read_heads(R, names)
   local key = R .. ':heads'
-  local n = #names > MANY and L.ask(key, 'zset', 'ZCARD')
+  local n = #names > MANY and txn.ask(key, 'zset', 'ZCARD')
   if n == 0 then
     return {}
   elseif not n or 4 * n >= #names then
-    return L.ask(key, 'zset', 'ZMSCORE', unpack(names))
+    return txn.ask(key, 'zset', 'ZMSCORE', unpack(names))
   end
-  local rows, by, out = L.ask(key, 'zset', 'ZRANGE', 0, -1, 'WITHSCORES'), {}, {}
+  local rows, by, out = txn.ask(key, 'zset', 'ZRANGE', 0, -1, 'WITHSCORES'), {}, {}
   for i = 1, #rows, 2 do
     by[rows[i]] = rows[i + 1]
   end
@@ -42,7 +44,7 @@ end
 
 -- Which queues have jobs that R:heads does not tell of: raw members, or jobs of priority 5 whose
 -- head was lost? heads: of each name, nil: leave the queue out. -> name -> true
-function L.find_untold(R, names, heads)
+function idle.find_untold(R, names, heads)
   local raw, five, keys, exists, out = R .. ':due:', R .. ':q:', {}, {}, {}
   for i = 1, #names do
     if heads[i] ~= nil then
@@ -61,20 +63,20 @@ end
 -- was lost or written by hand
 local function head_of(R, queue, told)
   local first = redis.pcall('ZRANGE', R .. ':q:' .. queue .. ':5', 0, 0, 'WITHSCORES')
-  return first[2] and L.due(first[2]) == told and told or nil
+  return first[2] and to_due(first[2]) == told and told or nil
 end
 
--- Queues in which there seems to be nothing to claim: no mark, no pause, nothing granted, no due
--- head or no room. -> their heads in R:heads by number, false for none; nil: claim.lua has to look
+-- Queues in which there seems to be nothing to claim: no flag, no pause, nothing granted, no due
+-- head or no room. -> their heads in R:heads by number, false for none; nil: claims.lua has to look
 local function told_heads(R, queues, ctx)
   local told = {}
-  local marks, paused, heads, until_ms = ctx.marks, ctx.paused, ctx.heads, ctx.until_ms
-  local changed = L.cells_of(R .. ':heads', 'zset') -- heads that this call has changed
+  local flags, paused, heads, until_ms = ctx.flags, ctx.paused, ctx.heads, ctx.until_ms
+  local changed = txn.cells_of(R .. ':heads', 'zset') -- heads that this call has changed
   for i = 1, #queues do
     local q = queues[i]
     local name = q.name
     -- A queue that is named twice has another head the second time.
-    if not marks[name] and not paused[name] and changed[name] == nil and not q.is_again then
+    if not flags[name] and not paused[name] and changed[name] == nil and not q.is_again then
       local head = heads[i] and tonumber(heads[i])
       if not head or head > until_ms or q.room == 0 then
         told[i] = head or false
@@ -84,13 +86,13 @@ local function told_heads(R, queues, ctx)
   return told
 end
 
--- ctx.heads: what R:heads says of each, by their number. -> heads by number, as claim.lua would
+-- ctx.heads: what R:heads says of each, by their number. -> heads by number, as claims.lua would
 -- tell them; nil where it has to look.
-function L.idle_heads(R, queues, ctx)
+function idle.heads(R, queues, ctx)
   local out = {}
-  ctx.heads = L.read_heads(R, ctx.names)
+  ctx.heads = idle.read_heads(R, ctx.names)
   local told = told_heads(R, queues, ctx)
-  local untold = L.find_untold(R, ctx.names, told)
+  local untold = idle.find_untold(R, ctx.names, told)
   for i = 1, #queues do
     local head, name = told[i], queues[i].name
     if head == nil or untold[name] then

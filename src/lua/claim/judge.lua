@@ -1,48 +1,51 @@
--- What becomes of the rows of a slice (waiting.lua): reads their records and decides. Nothing is
+-- What becomes of the rows of a chunk (waiting.lua): reads their records and decides. Nothing is
 -- written.
+
+local judge = module 'claim/judge'
+local chains, jobs, wanted = use('core/chains', 'core/jobs', 'gates/wanted')
 
 -- Is the payload larger than an add would take now? Its key or record was written by hand, or the
 -- limit was lowered. The larger limit of Redis and the worker counts, since workers learn of a new
 -- limit one after the other.
 local function too_large(R, b, i, job, max_payload)
   local queue = b.queue
-  local n = job.big and L.payload_size(R, b.ids[i]) or #b.records[i] - job.body + 1
+  local n = job.big and chains.payload_size(R, b.ids[i]) or #b.records[i] - job.body + 1
   -- The fetch of the payload tells of a foreign type.
-  if type(n) ~= 'number' or n <= math.max(max_payload, L.BIG) then
+  if type(n) ~= 'number' or n <= math.max(max_payload, BIG) then
     return nil
   end
-  local max = math.max(max_payload, L.max_payload(R, queue))
-  return n > max and 'the payload has ' .. L.int(n) .. ' bytes, queue ' .. queue .. ' takes ' ..
-         L.int(max) or nil
+  local max = math.max(max_payload, jobs.max_payload(R, queue))
+  return n > max and 'the payload has ' .. int(n) .. ' bytes, queue ' .. queue .. ' takes ' ..
+         int(max) or nil
 end
 
 -- -> why it cannot run
 local function judge_raw(b, i, max_payload)
   b.jobs[i], b.tries[i] = {queue = b.queue, priority = 5}, false
   if not b.whys[i] and #b.raws[i] > max_payload then
-    return 'the payload has ' .. L.int(#b.raws[i]) .. ' bytes, queue ' .. b.queue .. ' takes ' ..
-           L.int(max_payload)
+    return 'the payload has ' .. int(#b.raws[i]) .. ' bytes, queue ' .. b.queue .. ' takes ' ..
+           int(max_payload)
   end
   return b.whys[i]
 end
 
 -- Why a row cannot run, nil: it can.
 -- Why a job that was not started in time is dead. ms: the text of its expire
-function L.expired(ms)
+function judge.expired(ms)
   return 'expired: not started within ' .. ms .. ' ms of its due time'
 end
 
 local function bad_job(R, b, i, job, max_payload, ctx)
   local text = b.tries[i]
-  local tries = text and L.tries(text)
+  local tries = text and jobs.tries(text)
   if not job or job.queue ~= b.queue then
     b.broken[i] = true
-    return b.records[i] and L.CORRUPT or 'its record is missing'
+    return b.records[i] and CORRUPT or 'its record is missing'
   elseif text and not tries.due then
     return 'its tries are corrupt'
   elseif job.x and not (tries and tries.starts > 0) and
          b.dues[i] + tonumber(job.x) < ctx.now_ms then
-    return L.expired(job.x)
+    return judge.expired(job.x)
   end
   return too_large(R, b, i, job, max_payload)
 end
@@ -53,12 +56,12 @@ local function judge_row(R, b, i, max_payload, ctx)
     why = judge_raw(b, i, max_payload)
     job = b.jobs[i]
   else
-    job = L.parse(b.records[i])
+    job = jobs.parse(b.records[i])
     why = bad_job(R, b, i, job, max_payload, ctx)
     b.jobs[i] = job
   end
   if not why and not b.is_granted and not b.is_pinned then
-    b.gates[i], why = L.gates_of(job, ctx.gates[b.queue])
+    b.gates[i], why = wanted.gates_of(job, ctx.gates[b.queue])
   end
   b.whys[i] = why
   if why or b.raws[i] or b.gates[i] or job.u or job.n or job.S then
@@ -103,7 +106,7 @@ end
 -- Records may be large, and a call starts no more than ctx.bytes of them: so a few are read first,
 -- and more only while there is room.
 local ROWS_FIRST, ROWS_FACTOR = 64, 3
-L.ROWS_FIRST, L.ROWS_FACTOR = ROWS_FIRST, ROWS_FACTOR -- of a step over rows, too
+judge.ROWS_FIRST, judge.ROWS_FACTOR = ROWS_FIRST, ROWS_FACTOR -- of a step over rows, too
 
 -- May the job be claimed before it is due? Not if it holds gates, or if its payload has to be
 -- fetched.
@@ -115,7 +118,7 @@ end
 -- -> how many bytes the call copies for row i: a large payload, where a death is told (on_dead)
 local function copied(R, b, i)
   local job = b.jobs[i]
-  local n = b.whys[i] and job and job.d and job.big and L.payload_size(R, b.ids[i])
+  local n = b.whys[i] and job and job.d and job.big and chains.payload_size(R, b.ids[i])
   return type(n) == 'number' and n or 0
 end
 
@@ -124,13 +127,13 @@ end
 -- options; first_judged: the first row that has options or was started before. -> how many of the
 -- first rows were judged: a call reads no more than ctx.bytes, and what is not due yet is claimed
 -- only without gates.
-function L.judge(R, b, max_payload, ctx)
+function judge.judge(R, b, max_payload, ctx)
   begin_rows(b)
   local known = math.min(ROWS_FIRST, b.n)
   read_rows(R, b, 1, known)
   local records, tries, find = b.records, b.tries, string.find
   local prefix, of_queue, bytes = '-' .. b.queue .. '\n', ctx.gates[b.queue], ctx.bytes
-  local most, n = #prefix + L.BIG, b.n
+  local most, n = #prefix + BIG, b.n
   for i = 1, n do
     if i > known then
       known = math.min(ROWS_FACTOR * known, n)

@@ -1,25 +1,27 @@
 -- Which jobs of a queue are due: the rows that a step looks at, in the order in which it claims
 -- them.
 --
--- Rows are columns, one list for each thing that is known of all of them. A slice:
+-- Rows are columns, one list for each thing that is known of all of them. A chunk:
 --   queue, n
 --   ids      the job's id (perhaps of more jobs than n); false for a raw member, which has none yet
 --   dues     when it is due, ms
 --   sets     in which sorted sets they stand, as segments: {key, number of the last row}*
 --   raws     a raw member's bytes, scores: its score, whys: why it cannot be a job, by number
---   is_pinned  they pass no gates (broadcast/pinned.lua)
+--   is_pinned  they pass no gates (broadcast/pins.lua)
 --   has_caused  the death of one of them has added a job to this very queue
--- judge.lua adds records, tries, jobs, gates and whys; start.lua writes.
+-- judge.lua adds records, tries, jobs, gates and whys; starting.lua writes.
 
+local waiting = module 'claim/waiting'
+local job_sets, txn = use('core/job_sets', 'txn/txn')
 local RAW_ROWS = 16
 local RAW_BYTES = 1048576
 
-function L.new_slice(queue)
+function waiting.new_chunk(queue)
   return {queue = queue, n = 0, ids = {}, dues = {}, sets = {}, raws = {}, scores = {}, whys = {}}
 end
 
 -- The next n rows stand in this set.
-function L.add_rows(b, key, n)
+function waiting.add_rows(b, key, n)
   local sets = b.sets
   b.n = b.n + n
   if sets[#sets - 1] == key then
@@ -31,14 +33,14 @@ end
 
 -- Append up to `room` ids of a set that are due by until_ms. -> when the first one that stays is
 -- due (math.huge for none), how many there were at all
-function L.take_ids(key, room, b, until_ms)
+function waiting.take_ids(key, room, b, until_ms)
   local rows = db('ZRANGE', key, 0, room, 'WITHSCORES')
   for i = 1, #rows, 2 do
-    local due = L.due(rows[i + 1])
+    local due = to_due(rows[i + 1])
     if due > until_ms or i > 2 * room then
       return due, #rows
     end
-    L.add_rows(b, key, 1)
+    waiting.add_rows(b, key, 1)
     b.ids[b.n], b.dues[b.n] = rows[i], due
   end
   return math.huge, #rows
@@ -50,9 +52,9 @@ end
 local function bad_score(score)
   if score ~= score or score == math.huge or score == -math.huge then
     return 'its score is not finite'
-  elseif score > L.LATEST then
+  elseif score > LATEST then
     return 'its score is after the year 5000'
-  elseif score >= L.SECONDS_FROM and score <= L.SECONDS_TO then
+  elseif score >= SECONDS_FROM and score <= SECONDS_TO then
     return 'its score looks like seconds, milliseconds are needed'
   end
   return nil
@@ -61,9 +63,9 @@ end
 local function add_raw(b, key, member, score_text, now_ms)
   local score = tonumber(score_text)
   local i = b.n + 1
-  L.add_rows(b, key, 1)
+  waiting.add_rows(b, key, 1)
   b.ids[i], b.raws[i], b.scores[i] = false, member, score_text
-  b.dues[i] = score > L.SECONDS_TO and L.due(score_text) or now_ms
+  b.dues[i] = score > SECONDS_TO and to_due(score_text) or now_ms
   b.whys[i] = bad_score(score)
 end
 
@@ -73,15 +75,15 @@ end
 local function take_raw(R, b, room, ctx)
   local key, known = R .. ':due:' .. b.queue, db('ZSCORE', R .. ':heads', b.queue)
   -- What this call has claimed of them were the first ones.
-  local left, gone = db('ZCARD', key), L.gone_from(key)
+  local left, gone = db('ZCARD', key), txn.gone_from(key)
   local most, bytes = math.min(room, RAW_ROWS), math.min(ctx.bytes, RAW_BYTES)
   if left == 0 then
     return math.huge
-  elseif most == 0 and (known and known <= ctx.now_ms or
-                        redis.call('ZCOUNT', key, '-inf', L.int(ctx.now_ms)) > gone) then
+  elseif most == 0 and (known and known <= ctx.now_ms or redis.call('ZCOUNT', key, '-inf',
+                                                                    int(ctx.now_ms)) > gone) then
     return ctx.now_ms
   end
-  local rows = L.read_set(key, gone, most, bytes, L.int(ctx.now_ms))
+  local rows = job_sets.read_set(key, gone, most, bytes, int(ctx.now_ms))
   for i = 1, #rows, 2 do
     add_raw(b, key, rows[i], rows[i + 1], ctx.now_ms)
     bytes = bytes - #rows[i]
@@ -95,7 +97,7 @@ local function take_raw(R, b, room, ctx)
   -- Its members are read once in a call, however often it looks.
   local rank, next_raw = gone + taken, ctx.next_raw
   if not next_raw or next_raw.key ~= key or next_raw.rank ~= rank then
-    next_raw = {key = key, rank = rank, due = L.next_raw(key, rank, ctx, known)}
+    next_raw = {key = key, rank = rank, due = job_sets.next_raw(key, rank, ctx, known)}
     ctx.next_raw = next_raw
   end
   return next_raw.due
@@ -103,18 +105,18 @@ end
 
 local function append(b, from, i)
   local n = b.n + 1
-  L.add_rows(b, from.sets[1], 1)
+  waiting.add_rows(b, from.sets[1], 1)
   b.ids[n], b.dues[n] = from.ids[i], from.dues[i]
   b.raws[n], b.scores[n], b.whys[n] = from.raws[i], from.scores[i], from.whys[i]
 end
 
--- Append two slices in order of their scores, up to `room` rows of both; the rest lowers the head.
+-- Append two chunks in order of their scores, up to `room` rows of both; the rest lowers the head.
 -- Not by due time: a raw member from before 1973 is always due just now, and would stand behind
 -- every backlog, with all raw members behind it.
 local function merge(b, ids, raws, room, head, now_ms)
   local i, k, last = 1, 1, b.n + room
   while b.n < last and (i <= ids.n or k <= raws.n) do
-    if k > raws.n or i <= ids.n and ids.dues[i] <= L.due(raws.scores[k]) then
+    if k > raws.n or i <= ids.n and ids.dues[i] <= to_due(raws.scores[k]) then
       append(b, ids, i)
       i = i + 1
     else
@@ -130,30 +132,30 @@ end
 local function take_fives(R, b, room, ctx, until_ms)
   local key = R .. ':q:' .. b.queue .. ':5'
   if db('EXISTS', R .. ':due:' .. b.queue) == 0 then
-    return (L.take_ids(key, room, b, until_ms))
+    return (waiting.take_ids(key, room, b, until_ms))
   end
-  local ids, raws = L.new_slice(b.queue), L.new_slice(b.queue)
-  local head = L.take_ids(key, room, ids, ctx.now_ms)
+  local ids, raws = waiting.new_chunk(b.queue), waiting.new_chunk(b.queue)
+  local head = waiting.take_ids(key, room, ids, ctx.now_ms)
   head = math.min(head, take_raw(R, raws, room, ctx))
   return merge(b, ids, raws, room, head, ctx.now_ms)
 end
 
 -- -> the rows of a queue in the order of claiming, up to `room`; the head that is left behind them;
--- the marks that are still true. Where nothing else can come between, jobs without gates may be
+-- the flags that are still true. Where nothing else can come between, jobs without gates may be
 -- claimed before they are due (ctx.until_ms); judge.lua leaves the others.
-function L.gather(R, queue, room, ctx)
-  local marks, kept = ctx.marks[queue] or '', ''
-  local b, head, until_ms = L.new_slice(queue), math.huge, ctx.now_ms
-  if not ctx.gates[queue] and not string.find(marks, '%d') then
+function waiting.gather(R, queue, room, ctx)
+  local flags, kept = ctx.flags[queue] or '', ''
+  local b, head, until_ms = waiting.new_chunk(queue), math.huge, ctx.now_ms
+  if not ctx.gates[queue] and not string.find(flags, '%d') then
     until_ms = ctx.until_ms
   end
   for p = 0, 9 do
-    local digit = L.int(p)
+    local digit = int(p)
     if p == 5 then
       head = math.min(head, take_fives(R, b, room - b.n, ctx, until_ms))
-    elseif string.find(marks, digit, 1, true) then
+    elseif string.find(flags, digit, 1, true) then
       local key = R .. ':q:' .. queue .. ':' .. digit
-      local its_head, rows = L.take_ids(key, room - b.n, b, ctx.now_ms)
+      local its_head, rows = waiting.take_ids(key, room - b.n, b, ctx.now_ms)
       head = math.min(head, its_head)
       kept = rows > 0 and kept .. digit or kept
     end
@@ -163,20 +165,20 @@ end
 
 -- ---- suspects
 
--- The first suspect of a queue; claimed only by a worker that runs nothing else. -> a slice of it
+-- The first suspect of a queue; claimed only by a worker that runs nothing else. -> a chunk of it
 -- or nil; the head behind it (not one that is due: only an idle worker can do something about it)
-function L.gather_solo(R, queue, room, ctx)
+function waiting.gather_solo(R, queue, room, ctx)
   local key = R .. ':solo:' .. queue
   local rows = db('ZRANGE', key, 0, 1, 'WITHSCORES')
   if #rows == 0 then
     return nil, math.huge, ''
   end
-  local due, b = L.due(rows[2]), nil
+  local due, b = to_due(rows[2]), nil
   if due <= ctx.now_ms and room > 0 and ctx.held == 0 and ctx.claimed == 0 then
-    b = L.new_slice(queue)
-    L.add_rows(b, key, 1)
+    b = waiting.new_chunk(queue)
+    waiting.add_rows(b, key, 1)
     b.ids[1], b.dues[1] = rows[1], due
-    due = rows[4] and L.due(rows[4]) or math.huge
+    due = rows[4] and to_due(rows[4]) or math.huge
   end
   if due <= ctx.now_ms then
     ctx.solo_due = 1

@@ -1,62 +1,64 @@
 -- Redis' time, the hybrid clock, and the job ids that are made from its numbers.
 
+local clock = module 'core/clock'
+
 -- Reading ten digits as a number costs as much as a small command, so the last second is kept.
 local known_second, second_us
 
 -- The minute of the last time that was read, whole minutes since 1970.
-L.minute = 0
+clock.minute = 0
 
 -- -> us since 1970, an exact integer.
-function L.now_us()
+function clock.now_us()
   local t = redis.call('TIME')
   if t[1] ~= known_second then
     local second = tonumber(t[1])
-    known_second, second_us, L.minute = t[1], second * 1000000, (second - second % 60) / 60
+    known_second, second_us, clock.minute = t[1], second * 1000000, (second - second % 60) / 60
   end
   return second_us + tonumber(t[2])
 end
 
 -- -> the second of the last time that was read, in ms.
-function L.last_ms()
+function clock.last_ms()
   return (second_us or 0) / 1000
 end
 
-function L.ms(us)
+function clock.ms(us)
   return (us - us % 1000) / 1000
 end
 
 -- The text of R:clock -> the last number that was given out; 0 for none or for garbage.
 local function last_of(text)
   local last = text and tonumber(text) or 0
-  return last > 0 and last <= L.CLOCK_MAX and last % 1 == 0 and last or 0
+  return last > 0 and last <= CLOCK_MAX and last % 1 == 0 and last or 0
 end
 
 -- -> the last number that was given out, 0 for none.
-function L.last(R)
+function clock.last(R)
   return last_of(redis.call('GET', R .. ':clock'))
 end
 
 -- The highest clock number that a caller says it knows -> the number; nil if it is no number. 0 if
 -- the clock cannot have given it out: a garbage score that a worker once met must not keep it out.
-function L.read_seen(text)
-  local seen = L.whole(text)
-  return seen and (seen <= L.CLOCK_MAX and seen or 0)
+function clock.read_seen(text)
+  local seen = whole(text)
+  return seen and (seen <= CLOCK_MAX and seen or 0)
 end
 
 -- The last text that a call wrote into the R:clock of any root, and its number. Reading 16 digits
 -- as a number costs as much as a small command; seeing that they are the same costs nothing.
 local known_text, known_number
 
-function L.last_number(text)
-  if text and text == known_text and known_number <= L.CLOCK_MAX then
+function clock.last_number(text)
+  if text and text == known_text and known_number <= CLOCK_MAX then
     return known_number
   end
   return last_of(text)
 end
 
 -- This number is the last one that was given out. -> its text
-function L.told_number(number)
-  known_number, known_text = number, L.int(number)
+function clock.told_number(number)
+  known_number, known_text = number, int(number)
   return known_text
 end
 
@@ -64,23 +66,23 @@ end
 -- first one. They are above every number given out before, not below the wall clock in us, and
 -- above `seen`, the highest number that the caller knows. So they rise even after Redis lost its
 -- last writes.
-function L.tick(R, now_us, n, seen)
-  local last = L.last_number(db('GET', R .. ':clock'))
+function clock.tick(R, now_us, n, seen)
+  local last = clock.last_number(db('GET', R .. ':clock'))
   local first = math.max(now_us, last + 1, seen and seen + 1 or 0)
-  db('SET', R .. ':clock', L.told_number(first + n - 1))
+  db('SET', R .. ':clock', clock.told_number(first + n - 1))
   return first
 end
 
 -- Take the next number and write it directly: one command instead of two. -> the number; what
 -- R:clock held before, false for nothing
-function L.tick_at_once(R, now_us)
-  local number, text = now_us, L.int(now_us)
+function clock.tick_at_once(R, now_us)
+  local number, text = now_us, int(now_us)
   local was = redis.call('SET', R .. ':clock', text, 'GET')
-  local last = L.last_number(was)
+  local last = clock.last_number(was)
   -- Rare: two calls in one microsecond, or Redis' own clock was set back.
   if last >= number then
     number = last + 1
-    text = L.int(number)
+    text = int(number)
     local reply = redis.pcall('SET', R .. ':clock', text)
     if reply.err then
       redis.pcall('SET', R .. ':clock', was)
@@ -107,7 +109,7 @@ local function spell(number, n)
   return table.concat(out)
 end
 
-function L.id(number)
+function clock.id(number)
   local low = number % 1024
   local high = (number - low) / 1024
   if high ~= known_high then
@@ -122,11 +124,11 @@ function L.id(number)
 end
 
 -- A job id -> when it was made, in ms.
-function L.made_ms(id)
+function clock.made_ms(id)
   local number = 0
   for i = 2, #id do
     local digit = string.find(DIGITS, string.sub(id, i, i), 1, true)
     number = number * 32 + (digit or 1) - 1
   end
-  return L.ms(number)
+  return clock.ms(number)
 end

@@ -1,28 +1,30 @@
 -- Durations and instants as people write them.
 
+local instant = module 'core/instant'
+
 -- '250ms' '10s' '5m' '2h' '7d' -> ms, at most 100 years. what: names the value in the error.
 local UNITS = {ms = 1, s = 1000, m = 60000, h = 3600000, d = 86400000}
 
-function L.duration(text, what)
+function instant.duration(text, what)
   local digits, unit = string.match(text, '^(%d+)(%a*)$')
   if digits == nil or #digits > 15 then
-    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) ..
-           ' is no duration: write it like 250ms 10s 5m 2h 7d')
+    fail('ELATER_TIME', what .. ' ' .. quote(text) ..
+         ' is no duration: write it like 250ms 10s 5m 2h 7d')
   end
   local factor = UNITS[string.lower(unit)]
   if factor == nil then
-    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' needs a unit: ms s m h d')
+    fail('ELATER_TIME', what .. ' ' .. quote(text) .. ' needs a unit: ms s m h d')
   end
   local ms = tonumber(digits) * factor
   if ms > 3155760000000 then
-    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' is longer than 100 years')
+    fail('ELATER_TIME', what .. ' ' .. quote(text) .. ' is longer than 100 years')
   end
   return ms
 end
 
 -- Days from 1970-01-01 to a civil date (Howard Hinnant, chrono-compatible low-level date
 -- algorithms).
-function L.days(y, m, d)
+function instant.days(y, m, d)
   if m <= 2 then
     y = y - 1
   end
@@ -34,7 +36,7 @@ function L.days(y, m, d)
 end
 
 -- A date and time of RFC 3339, with a zone -> ms since 1970, or nil.
-function L.rfc3339(text)
+function instant.rfc3339(text)
   local y, mo, d, h, mi, s, rest = string.match(text,
     '^(%d%d%d%d)-(%d%d)-(%d%d)[Tt ](%d%d):(%d%d):(%d%d)(.*)$')
   if y == nil then
@@ -59,7 +61,7 @@ function L.rfc3339(text)
     end
     offset = (tonumber(oh) * 60 + tonumber(om)) * (sign == '-' and -1 or 1)
   end
-  local seconds = L.days(y, mo, d) * 86400 + h * 3600 + (mi - offset) * 60 + s
+  local seconds = instant.days(y, mo, d) * 86400 + h * 3600 + (mi - offset) * 60 + s
   local ms = fraction and math.floor(tonumber('0.' .. string.sub(fraction, 1, 6)) * 1000) or 0
   return seconds * 1000 + ms
 end
@@ -67,42 +69,42 @@ end
 -- A time -> ms: integer ms, @SECONDS (with a fraction if wanted), RFC 3339 with a zone, or
 -- +DURATION from now. now_ms: nil where a text is read again and again, and so has to name a fixed
 -- time. what: names the value in the error.
-function L.instant(text, now_ms, what)
+function instant.instant(text, now_ms, what)
   local ms
   if string.match(text, '^%d+$') then
     ms = tonumber(text)
-    if ms >= L.SECONDS_FROM and ms <= L.SECONDS_TO then
-      L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) ..
-             ' looks like seconds: times are in ms, or write @' .. string.sub(text, 1, 15))
+    if ms >= SECONDS_FROM and ms <= SECONDS_TO then
+      fail('ELATER_TIME', what .. ' ' .. quote(text) ..
+           ' looks like seconds: times are in ms, or write @' .. string.sub(text, 1, 15))
     end
   elseif string.match(text, '^@%d+$') or string.match(text, '^@%d+%.%d+$') then
     ms = math.floor(tonumber(string.sub(text, 2)) * 1000 + 0.5)
   elseif string.match(text, '^%+') and not now_ms then
-    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' is counted from now, and a file is ' ..
-           'read again and again: write it as 2030-01-31T09:00:00Z')
+    fail('ELATER_TIME', what .. ' ' .. quote(text) .. ' is counted from now, and a file is ' ..
+         'read again and again: write it as 2030-01-31T09:00:00Z')
   elseif string.match(text, '^%+') then
-    ms = now_ms + L.duration(string.sub(text, 2), what)
+    ms = now_ms + instant.duration(string.sub(text, 2), what)
   else
-    ms = L.rfc3339(text)
+    ms = instant.rfc3339(text)
   end
   if ms == nil then
-    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) ..
-           ' is no time: integer ms, @SECONDS, 2030-01-31T09:00:00Z or +5m')
+    fail('ELATER_TIME', what .. ' ' .. quote(text) ..
+         ' is no time: integer ms, @SECONDS, 2030-01-31T09:00:00Z or +5m')
   end
-  if ms > L.LATEST then
-    L.fail('ELATER_TIME', what .. ' ' .. L.quote(text) .. ' is too far away (after the year 5000)')
+  if ms > LATEST then
+    fail('ELATER_TIME', what .. ' ' .. quote(text) .. ' is too far away (after the year 5000)')
   end
   return math.max(ms, 0)
 end
 
 -- The same -> due ms: a time in the past becomes now.
-function L.time(text, now_ms, what)
-  return math.max(L.instant(text, now_ms, what), now_ms)
+function instant.time(text, now_ms, what)
+  return math.max(instant.instant(text, now_ms, what), now_ms)
 end
 
 -- A value of R:paused, "<until ms or 0> <since ms> <who> <reason>" -> until, 0 for no end; nil when
 -- the queue is not paused, or not any more.
-function L.paused_until(text, now_ms)
+function instant.paused_until(text, now_ms)
   if not text then
     return nil
   end

@@ -1,18 +1,19 @@
 -- The base of every function of the library: names, numbers, errors, types. Time is in clock.lua
--- and instant.lua, the data of a job in record.lua.
+-- and instant.lua, the data of a job in jobs.lua.
 --
 -- scripts/join-lua joins all files into one library named `laterd`, with the #!lua line in front.
 -- Redis runs the files once, when it loads the library. At that time `string`, `table` and `cjson`
--- do not exist, so only the bodies of functions may use them. What files share is in the table L:
--- the locals of a file end with it, but for those of this one.
+-- do not exist, so only the bodies of functions may use them. The locals of a file end with it, but
+-- for those of this one, which every file has. What a file shares is in its module: `module` names
+-- its own, `use` those of others, by the path of the file.
 --
 -- Rules for every function:
 --   * It declares one key, the root R = later:{NS}. Every other key is R .. ':' .. something.
---   * It reads and writes keys with db(), which writes after the function has returned (draft.lua):
---     an error changes nothing. Only a plain later_add writes directly, and undoes it on an error,
---     and later_seen, which has one write only.
+--   * It reads and writes keys with db(), which writes after the function has returned
+--     (txn/txn.lua): an error changes nothing. Only a plain later_add writes directly, and undoes
+--     it on an error, and later_seen, which has one write only.
 --   * It reads TIME once. All times are integers in ms, unless a name ends in _us.
---   * It turns a number into text with L.int only: tostring and `..` keep just 14 digits.
+--   * It turns a number into text with int only: tostring and `..` keep just 14 digits.
 --   * Its header has the codes of its errors. The prefix of the first is meant for all that follow.
 --
 -- The first call binds what Redis offers to locals. A global would cost three lookups: in an empty
@@ -22,23 +23,43 @@ local function offered()
 end
 
 local redis, string, math, table, tonumber, type, ipairs, unpack, pcall, next, pairs, error = redis
-local L = {}
-local db -- db(COMMAND, key, ...): a command through the draft of the call (draft.lua)
+local db -- db(COMMAND, key, ...): a command in the transaction of the call (txn/txn.lua)
+local register, register_bare, in_transaction -- register.lua
 
-L.PROTOCOL = 1
-L.MAX_PAYLOAD = 1048576     -- bytes, where R:config says nothing else
-L.LEAST_LIMIT = 1024        -- bytes of a payload; no queue takes fewer
-L.BIG = 16384               -- a larger payload is kept in R:big:<id>
-L.HEADER_MAX = 2048         -- bytes of a record before its payload, with the LF
-L.MAX_QUEUES = 10000        -- names in one namespace
-L.DEAD_MAX = 10000          -- dead jobs of a queue, where nothing says another number
-L.SOLO_CRASHES = 2          -- from so many crashes on, a job runs solo
-L.SECONDS_FROM = 1e8        -- a "ms" time between these two was meant as seconds
-L.SECONDS_TO = 1e11
-L.LATEST = 1e14             -- the year 5138
-L.TOKEN_TTL_S = 86400
-L.CLOCK_MAX = 4503599627370496 -- 2^52; above it is garbage: from 2^53 on, n + 1 may equal n
-L.CORRUPT = 'its record is corrupt (what is left of it is its payload)'
+local modules = {}
+
+-- The module of this file.
+local function module(path)
+  local m = modules[path]
+  if not m then
+    m = {}
+    modules[path] = m
+  end
+  return m
+end
+
+-- The modules of these files. One that is not loaded yet gets its functions later, so files may use
+-- each other in a circle, but for what they read while they are loaded.
+local function use(path, ...)
+  if path then
+    return module(path), use(...)
+  end
+end
+
+local PROTOCOL = 1
+local MAX_PAYLOAD = 1048576     -- bytes, where R:config says nothing else
+local LEAST_LIMIT = 1024        -- bytes of a payload; no queue takes fewer
+local BIG = 16384               -- a larger payload is kept in R:big:<id>
+local HEADER_MAX = 2048         -- bytes of a record before its payload, with the LF
+local MAX_QUEUES = 10000        -- names in one namespace
+local DEAD_MAX = 10000          -- dead jobs of a queue, where nothing says another number
+local SOLO_CRASHES = 2          -- from so many crashes on, a job runs solo
+local SECONDS_FROM = 1e8        -- a "ms" time between these two was meant as seconds
+local SECONDS_TO = 1e11
+local LATEST = 1e14             -- the year 5138
+local TOKEN_TTL_S = 86400
+local CLOCK_MAX = 4503599627370496 -- 2^52; above it is garbage: from 2^53 on, n + 1 may equal n
+local CORRUPT = 'its record is corrupt (what is left of it is its payload)'
 
 local NAME_MAX = 128        -- bytes of the name of a batch or a schedule
 
@@ -63,8 +84,8 @@ local function bind()
   pcall(set_pace)
 end
 
--- Raise an error with a code; L.register turns it into the error reply.
-function L.fail(code, text)
+-- Raise an error with a code; register turns it into the error reply.
+local function fail(code, text)
   error({elater = code .. ' ' .. text})
 end
 
@@ -83,7 +104,7 @@ local function first_digits(millions)
 end
 
 -- Integer -> decimal text, exact up to 2^53.
-function L.int(x)
+local function int(x)
   local text = SMALL[x]
   if text then
     return text
@@ -94,7 +115,7 @@ function L.int(x)
     local last, millions = rest % 1000, (x - rest) / 1000000
     text = (millions_text[millions] or first_digits(millions)) .. THREES[(rest - last) / 1000] ..
            THREES[last]
-    if x <= L.LATEST then
+    if x <= LATEST then
       known_ms, ms_text = x, text
     end
     return text
@@ -110,8 +131,8 @@ function L.int(x)
 end
 
 -- Any score -> text that reads back as the same number.
-function L.score(x)
-  return x % 1 == 0 and x >= 0 and x < 9007199254740992 and L.int(x) or string.format('%.17g', x)
+local function score_text_of(x)
+  return x % 1 == 0 and x >= 0 and x < 9007199254740992 and int(x) or string.format('%.17g', x)
 end
 
 -- Numbers that were read lately: most arguments repeat those of the call before.
@@ -119,7 +140,7 @@ local WHOLES, known_wholes, n_wholes = 1024, {}, 0
 
 -- Text of a whole number below 2^53 -> the number, else nil. tonumber alone also takes nan, inf,
 -- 0x10, 1e3 and -1. These would fail, or worse pass, in the middle of the writes.
-function L.whole(text)
+local function whole(text)
   local n = known_wholes[text]
   if n then
     return n
@@ -136,155 +157,72 @@ function L.whole(text)
   return n
 end
 
--- Text of a whole number from min to max -> the number; any other text fails with this code. name:
--- of the option.
-function L.check_whole(code, name, text, min, max)
-  local n = L.whole(text)
-  if not n or n < min or n > max then
-    L.fail(code, name .. ' ' .. L.quote(text) .. ' is not a whole number from ' .. L.int(min) ..
-           ' to ' .. L.int(max))
-  end
-  return n
-end
-
--- Any score -> its due time in ms, a whole number from 0 to L.LATEST. Scores of raw members may
--- have a fraction. It is rounded up: a head with a fraction would never equal what is stored of it.
-function L.due(score)
-  local n = tonumber(score)
-  if n >= 0 and n <= L.LATEST and n % 1 == 0 then
-    return n
-  end
-  return math.min(math.max(math.ceil(n), 0), L.LATEST)
-end
-
 -- Any bytes -> short printable text for an error message.
-function L.quote(s)
+local function quote(s)
   s = string.sub(s, 1, 64)
   return "'" .. string.gsub(s, '[^\32-\126]', '?') .. "'"
 end
 
 -- Any text -> its first 512 bytes, with spaces for control characters.
-function L.one_line(s)
+local function one_line(s)
   return (string.gsub(string.sub(s, 1, 512), '[%z\1-\31\127]', ' '))
 end
 
--- The root of the last call and the queue names of earlier calls. They were checked, and most calls
--- repeat them.
-local known_root
+-- Text of a whole number from min to max -> the number; any other text fails with this code. name:
+-- of the option.
+local function check_whole(code, name, text, min, max)
+  local n = whole(text)
+  if not n or n < min or n > max then
+    fail(code, name .. ' ' .. quote(text) .. ' is not a whole number from ' .. int(min) ..
+           ' to ' .. int(max))
+  end
+  return n
+end
+
+-- Any score -> its due time in ms, a whole number from 0 to LATEST. Scores of raw members may
+-- have a fraction. It is rounded up: a head with a fraction would never equal what is stored of it.
+local function to_due(score)
+  local n = tonumber(score)
+  if n >= 0 and n <= LATEST and n % 1 == 0 then
+    return n
+  end
+  return math.min(math.max(math.ceil(n), 0), LATEST)
+end
+
+-- The queue names of earlier calls. They were checked, and most calls repeat them.
 local known_queues, n_known = {}, 0
-
--- L.tails: root -> until when its events are followed, and how many may still be told
--- (calls/tail.lua). L.events: the events of this call, false while nobody follows. Events that
--- nobody follows must cost nothing, so L.event is called only while L.events is set.
-L.tails = {}
-L.events = false
-
--- Decide, then write: fn decides over the draft, which is written then.
-function L.over_draft(fn, R, args)
-  L.begin()
-  local reply = fn(R, args)
-  L.commit(R)
-  return reply
-end
-
--- Register `name` with `flags`; fn(R, args) gets the checked root. An error of L.fail becomes its
--- error reply, a foreign type that a read met becomes ELATER_TYPE, an error of Lua becomes
--- ELATER_BUG. Other errors of Redis are passed on unchanged.
-function L.register_bare(name, flags, fn)
-  redis.register_function{
-    function_name = name,
-    flags = flags,
-    callback = function(keys, args)
-      if not pcall then
-        bind()
-      end
-      -- A namespace has at most 64 characters, as in the programs.
-      if #keys ~= 1 or (keys[1] ~= known_root and
-                        (#keys[1] > 72 or not string.match(keys[1], '^later:{[%w][%w_.-]*}$'))) then
-        return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
-      end
-      known_root = keys[1]
-      L.events = L.tails[known_root] and L.watch(known_root) or false
-      local ok, reply = pcall(fn, keys[1], args)
-      if ok then
-        if L.events then
-          pcall(L.publish, known_root, L.events)
-        end
-        return reply
-      end
-      if type(reply) == 'table' and reply.elater then
-        return {err = reply.elater}
-      end
-      -- An error of redis.call is text in some versions of Redis and a table in others.
-      local text = L.one_line(tostring(type(reply) == 'table' and reply.err or reply))
-      if string.match(text, '^WRONGTYPE ') then
-        text = 'ELATER_TYPE a key of ' .. keys[1] .. ' has a foreign type: rename or delete it (' ..
-               text .. ')'
-      elseif not string.match(text, '^%u+ ') then
-        text = 'ELATER_BUG ' .. text
-      end
-      return {err = text}
-    end
-  }
-end
-
--- The same for a function that works over the draft.
-function L.register(name, flags, fn)
-  L.register_bare(name, flags, function(R, args)
-    return L.over_draft(fn, R, args)
-  end)
-end
 
 -- Fail with ELATER_TYPE if one of these keys has a foreign type. Takes pairs of name and type;
 -- names are relative to R.
-function L.need(R, ...)
+local function need_kinds(R, ...)
   local want = {...}
   for i = 1, #want, 2 do
     local is = redis.call('TYPE', R .. ':' .. want[i]).ok
     if is ~= 'none' and is ~= want[i + 1] then
-      L.fail('ELATER_TYPE', 'key ' .. R .. ':' .. L.one_line(want[i]) .. ' is a ' .. is ..
+      fail('ELATER_TYPE', 'key ' .. R .. ':' .. one_line(want[i]) .. ' is a ' .. is ..
              ', laterd needs a ' .. want[i + 1] .. ' there: rename or delete it')
     end
   end
 end
 
 -- Is this a job id?
-function L.is_id(id)
+local function is_id(id)
   return #id == 12 and string.find(id, '^j[0-9a-z]+$') ~= nil
 end
 
--- A job id or QUEUE@UNIQUE -> the id. Fails if it is neither, or if no job has the unique key.
-function L.check_id(R, id)
-  if id == nil then
-    L.fail('ELATER_ARGS', 'a job id is missing')
-  end
-  local queue, key = string.match(id, '^([^@]*)@(.+)$')
-  if queue then
-    local owner = L.unique_owner(R, L.check_queue(queue), key)
-    if not owner then
-      L.fail('ELATER_NOJOB', 'no job has the unique key ' .. L.quote(key) .. ' in queue ' .. queue)
-    end
-    return owner
-  end
-  if not L.is_id(id) then
-    L.fail('ELATER_NOJOB', L.quote(id) .. ' is no job id (j and 11 characters)')
-  end
-  return id
-end
-
 -- -> the queue name; fails with ELATER_QUEUE if it is none.
-function L.check_queue(queue)
+local function check_queue(queue)
   if known_queues[queue] then
     return queue
   elseif queue == nil or queue == '' then
-    L.fail('ELATER_QUEUE', 'the queue is missing')
+    fail('ELATER_QUEUE', 'the queue is missing')
   end
   if #queue > 64 or not string.match(queue, '^%w[%w_-]*$') then
-    L.fail('ELATER_QUEUE', L.quote(queue) ..
+    fail('ELATER_QUEUE', quote(queue) ..
            ' is no queue name (letters, digits, _ and -, at most 64,' ..
            ' a letter or digit first)')
   end
-  if n_known == L.MAX_QUEUES then
+  if n_known == MAX_QUEUES then
     known_queues, n_known = {}, 0
   end
   known_queues[queue], n_known = true, n_known + 1
@@ -292,10 +230,10 @@ function L.check_queue(queue)
 end
 
 -- -> the name of a batch or a schedule, which `what` says; fails with code if it is none.
-function L.check_name(code, what, name)
+local function check_name_of(code, what, name)
   if not name or #name > NAME_MAX or not string.find(name, '^%w[%w_.:-]*$') then
-    L.fail(code, L.quote(name or '') .. ' is no name of a ' .. what ..
-           ' (letters, digits and _ . : -, at most ' .. L.int(NAME_MAX) ..
+    fail(code, quote(name or '') .. ' is no name of a ' .. what ..
+           ' (letters, digits and _ . : -, at most ' .. int(NAME_MAX) ..
            ', a letter or digit first)')
   end
   return name
@@ -303,12 +241,12 @@ end
 
 -- -> "<name>=<value>" for each of these fields that t has, in their order. numbers: name -> true
 -- where the value is a number
-function L.fields_text(t, fields, numbers, between)
+local function fields_text(t, fields, numbers, between)
   local words = {}
   for _, field in ipairs(fields) do
     local value = t[field]
     if value and value ~= '' then
-      words[#words + 1] = field .. '=' .. (numbers[field] and L.int(value) or value)
+      words[#words + 1] = field .. '=' .. (numbers[field] and int(value) or value)
     end
   end
   return table.concat(words, between)
@@ -316,9 +254,9 @@ end
 
 -- Append a name and its value, a number or a text, to a reply of names and values; nothing where
 -- the value is empty or not there.
-function L.put_named(reply, name, value)
+local function put_named(reply, name, value)
   if value and value ~= '' then
     reply[#reply + 1] = name
-    reply[#reply + 1] = type(value) == 'number' and L.int(value) or value
+    reply[#reply + 1] = type(value) == 'number' and int(value) or value
   end
 end

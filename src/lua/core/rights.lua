@@ -4,13 +4,15 @@
 -- leave it out). One that cannot, or that fails at it, is taken to allow everything: the command
 -- itself tells then.
 
-function L.can_tell_rights()
+local rights = module 'core/rights'
+
+function rights.can_tell_rights()
   return redis.acl_check_cmd ~= nil
 end
 
 -- May the caller run this command? Fails for a command that the server does not know: it has lost
 -- its name (rename-command), and would fail in the middle of the writes.
-function L.may(...)
+function rights.may(...)
   if not redis.acl_check_cmd then
     return true
   end
@@ -26,7 +28,7 @@ end
 
 -- May the caller run all commands, {command, key, argument...}, of these lists? Redis takes no
 -- argument that is nil; one more is no matter to it.
-function L.may_all(lists)
+function rights.may_all(lists)
   local check = redis.acl_check_cmd
   if not check then
     return true

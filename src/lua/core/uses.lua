@@ -2,10 +2,13 @@
 -- batches that have not ended, and chains. A name is refused where one of these is given, and is
 -- reserved there: what they add later is never refused for its name.
 --
--- R:index (names.lua) has a member "use:<queue> <what>:<name>" for each: what is schedule, topic or
--- batch. Jobs of chains may be a million, so all that name a queue share the member
+-- R:index (queue_names.lua) has a member "use:<queue> <what>:<name>" for each: what is schedule,
+-- topic or batch. Jobs of chains may be a million, so all that name a queue share the member
 -- "use:<queue> chain:<week>", which holds until the end of the next week.
 
+local uses = module 'core/uses'
+local clock, queue_names, adds, commit, txn = use(
+  'core/clock', 'core/queue_names', 'public/add', 'txn/commit', 'txn/txn')
 local CHAIN_MS = 604800000
 
 -- These queues, each once. Any of them may be nil.
@@ -21,7 +24,7 @@ local function each_once(...)
 end
 
 -- -> the queues that a schedule adds jobs to: its own, and those of its chain
-function L.schedule_queues(s)
+function uses.queues_of(s)
   local queues = {s.queue}
   for name, value in string.gmatch(s.options or '', '(%S+) (%S+)') do
     if name == 'then' or name == 'on_dead' then
@@ -32,12 +35,12 @@ function L.schedule_queues(s)
 end
 
 -- -> the queues that get callbacks of a batch
-function L.batch_queues(batch)
+function uses.batch_queues(batch)
   return each_once(batch['then'] or false, batch.finally or false, batch.on_dead or false)
 end
 
 -- -> the queues that follow a job
-function L.chain_queues(job)
+function uses.chain_queues(job)
   local queues = {}
   for queue in string.gmatch((job.n or '') .. ',' .. (job.d or ''), '[^,]+') do
     queues[#queues + 1] = queue
@@ -46,7 +49,7 @@ function L.chain_queues(job)
 end
 
 -- -> members of R:index: the name of what uses queues, and one for each of them
-function L.use_members(what, name, queues)
+function uses.use_members(what, name, queues)
   local members, source = {what .. ':' .. name}, what .. ':' .. name
   for _, queue in ipairs(queues) do
     members[#members + 1] = 'use:' .. queue .. ' ' .. source
@@ -57,70 +60,72 @@ end
 -- ---- names are reserved
 
 -- Refuse these queues if their names are too many. -> those that are new
-function L.new_names(R, queues)
+function uses.new_names(R, queues)
   local new = {}
   for _, queue in ipairs(queues) do
     if db('SISMEMBER', R .. ':names', queue) == 0 then
       new[#new + 1] = queue
     end
   end
-  if new[1] and db('SCARD', R .. ':names') + #new > L.MAX_QUEUES then
-    L.fail_full()
+  if new[1] and db('SCARD', R .. ':names') + #new > MAX_QUEUES then
+    adds.fail_full()
   end
   return new
 end
 
-function L.put_names(R, queues)
+function uses.put_names(R, queues)
   for _, queue in ipairs(queues) do
     db('SADD', R .. ':names', queue)
   end
 end
 
 local function week()
-  return math.floor(L.last_ms() / CHAIN_MS)
+  return math.floor(clock.last_ms() / CHAIN_MS)
 end
 
 local function hold(R, queues)
   local args = {}
   for _, queue in ipairs(queues) do
-    args[#args + 1], args[#args + 2] = 0, 'use:' .. queue .. ' chain:' .. L.int(week())
+    args[#args + 1], args[#args + 2] = 0, 'use:' .. queue .. ' chain:' .. int(week())
   end
   redis.call('ZADD', R .. ':index', unpack(args))
 end
 
 -- A job was checked: reserve what follows it.
-function L.put_chain_names(R, job)
+function uses.put_chain_names(R, job)
   if job.n or job.d then
-    local queues = L.chain_queues(job)
-    L.put_names(R, queues)
-    L.hint(hold, R, queues)
+    local queues = uses.chain_queues(job)
+    uses.put_names(R, queues)
+    commit.hint(hold, R, queues)
   end
 end
 
--- The same for a call without a draft. -> the names that are new
-function L.add_chain_names(R, job)
-  local queues, new = L.chain_queues(job), {}
+-- The same for a call without a transaction. -> the names that are new
+function uses.add_chain_names(R, job)
+  local queues, new = uses.chain_queues(job), {}
   for _, queue in ipairs(queues) do
     if redis.call('SADD', R .. ':names', queue) == 1 then
       new[#new + 1] = queue
     end
   end
-  L.hint(hold, R, queues)
+  commit.hint(hold, R, queues)
   return new
 end
 
 -- ---- names are kept
 
 -- Does a member of R:index, without its kind, tell of a chain that still holds a name?
-function L.is_chain_use(name)
-  local at = L.whole(string.match(name, ' chain:(%d+)$'))
+function uses.is_chain_use(name)
+  local at = whole(string.match(name, ' chain:(%d+)$'))
   return at ~= nil and at >= week() - 1
 end
 
 -- Is the name of a queue to stay though it is idle? Where the index is full, some uses are in none.
-function L.is_used(R, queue)
+function uses.is_used(R, queue)
   local key = R .. ':index'
-  return L.ask(key, 'zset', 'ZCARD') >= L.INDEX_MAX or
-         L.ask(key, 'zset', 'ZRANGE', '[use:' .. queue .. ' ', '(use:' .. queue .. '!', 'BYLEX',
-               'LIMIT', 0, 1)[1] ~= nil
+  return txn.ask(key, 'zset', 'ZCARD') >= queue_names.INDEX_MAX or txn.ask(key, 'zset', 'ZRANGE',
+                                                                           '[use:' .. queue .. ' ',
+                                                                           '(use:' .. queue .. '!',
+                                                                           'BYLEX', 'LIMIT', 0,
+                                                                           1)[1] ~= nil
 end

@@ -1,60 +1,64 @@
 -- Gates: what a job, or a program beside laterd, must pass before it runs. Three kinds (kinds.lua):
 --   lock:NAME   one holder           R:lock:NAME  HASH holder until fence depth since token
 --   sem:NAME    as many as its limit R:sem:NAME   ZSET holder -> until ms
---   rate:NAME   so many in a time    R:rate:<algorithm>:NAME  what gate_rate.lua needs
+--   rate:NAME   so many in a time    R:rate:<algorithm>:NAME  what rates.lua needs
 --                                    R:rate:granted:NAME  SET of jobs that were granted a permit
 --                                    and are not claimed yet
 -- `kind:NAME` is the id of a gate. Holders: a job by its id, a program (later lock: a worker) as
 -- @EPOCH, a caller of the bare functions as =OWNER. until: when the lease of a holder ends. A
--- holder without a lease has 0 (lock) or L.LIVES + since (semaphore): it keeps its permit as long
--- as its job or worker lives, and reaping the worker frees it.
+-- holder without a lease has 0 (lock) or gate.LIVES + since (semaphore): it keeps its permit as
+-- long as its job or worker lives, and reaping the worker frees it.
 --
--- A book is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
--- is_touched, ...}. touched: gates that lost a holder, until L.hand_on hands their permits on
--- (gate_waiters.lua). granted: queues with a new grant, until their workers are told. offers: how
+-- A ledger is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
+-- is_touched, ...}. touched: gates that lost a holder, until waiters.hand_on hands their permits on
+-- (waiters.lua). granted: queues with a new grant, until their workers are told. offers: how
 -- many permits the call has offered to parked jobs, programs and callers. let_in: queue -> jobs
--- that hold all their gates and are claimed by this step, if it can (claims_next; grant.lua).
--- timers: what public/limit.lua read of R:timers. peers, takers, count: of claim/room.lua. A step
+-- that hold all their gates and are claimed by this step, if it can (claims_next; grants.lua).
+-- timers: what public/limit.lua read of R:timers. peers, takers, count: of claim/rooms.lua. A step
 -- fills in room: queue -> how many jobs it would still claim of it; epoch: of its worker.
 --
 -- A gate: {id, kind, name, key, waiters, limit, granted, free, is_armed}. waiters: the key of its
 -- waiters. free: how many permits are free, nil until it is asked for. is_armed: none is free, and
--- the timer of the gate is set. What a call changes of a gate is in the draft or is written by
--- L.assign: so if a part of the call fails, all of it is undone.
+-- the timer of the gate is set. What a call changes of a gate is in the transaction or is written
+-- by change.assign: so if a part of the call fails, all of it is undone.
 
-L.LIVES = 1e15              -- a holder without a lease has this and the ms since when as its score
+local gate = module 'gates/gate'
+local tidy, clock, kinds, limits, change, txn = use(
+  'calls/tidy', 'core/clock', 'gates/kinds', 'gates/limits', 'txn/change', 'txn/txn')
 
-function L.book(R, now_us)
-  return {R = R, now_us = now_us, now_ms = L.ms(now_us), gates = {}, touched = {}, is_touched = {},
-          granted = {}, let_in = {}, offers = 0, room = {}}
+gate.LIVES = 1e15 -- a holder without a lease has this and the ms since when as its score
+
+function gate.ledger(R, now_us)
+  return {R = R, now_us = now_us, now_ms = clock.ms(now_us), gates = {}, touched = {},
+          is_touched = {}, granted = {}, let_in = {}, offers = 0, room = {}}
 end
 
--- A permit of this gate may be free: L.hand_on will see who waits.
-function L.touch(book, id)
-  if not book.is_touched[id] then
-    book.is_touched[id] = true
-    book.touched[#book.touched + 1] = id
+-- A permit of this gate may be free: waiters.hand_on will see who waits.
+function gate.touch(ledger, id)
+  if not ledger.is_touched[id] then
+    ledger.is_touched[id] = true
+    ledger.touched[#ledger.touched + 1] = id
   end
 end
 
 -- -> kind, name; nil: this is no id of a gate and was written by hand (`later fsck` reports it)
-function L.read_gate(id)
+function gate.read(id)
   local kind, name = string.match(id, '^(%a+):(.+)$')
-  if L.KINDS[kind or ''] then
+  if kinds.KINDS[kind or ''] then
     return kind, name
   end
 end
 
-local function new_gate(book, id)
-  local R = book.R
-  local kind, name = L.read_gate(id)
+local function new_gate(ledger, id)
+  local R = ledger.R
+  local kind, name = gate.read(id)
   if not kind then
-    L.fail('ELATER_GATE', L.quote(id) .. ' is no gate')
+    fail('ELATER_GATE', quote(id) .. ' is no gate')
   end
   local g = {id = id, kind = kind, name = name, key = R .. ':' .. id,
              waiters = R .. ':wait:' .. id, limit = nil, granted = nil, free = nil, is_armed = nil}
   if kind ~= 'lock' then
-    g.limit = L.limit_of(R, kind, name)
+    g.limit = limits.limit_of(R, kind, name)
   end
   -- Each algorithm has a key of its own: it cannot read the data of another.
   if kind == 'rate' then
@@ -65,83 +69,83 @@ local function new_gate(book, id)
 end
 
 -- -> the gate of this id as the call knows it; fails with ELATER_GATE if it is none.
-function L.gate(book, id)
-  local g = book.gates[id]
+function gate.of(ledger, id)
+  local g = ledger.gates[id]
   if not g then
-    g = new_gate(book, id)
-    book.gates[id] = g
+    g = new_gate(ledger, id)
+    ledger.gates[id] = g
   end
   return g
 end
 
 -- -> how many permits are free now, less than 0 if the limit has become lower than the number of
 -- holders. A semaphore or a rate without a definition is closed, and a note tells `later health`.
-function L.free_permits(book, g)
+function gate.free_permits(ledger, g)
   local free = g.free
   if not free then
     if g.kind ~= 'lock' and not g.limit then
-      L.note(book.R, string.sub('no-limit:' .. g.name, 1, L.NOTE_BYTES), book.now_ms)
+      tidy.note(ledger.R, string.sub('no-limit:' .. g.name, 1, tidy.NOTE_BYTES), ledger.now_ms)
       free = 0
     else
-      free = L.KINDS[g.kind].free_permits(book, g)
+      free = kinds.KINDS[g.kind].free_permits(ledger, g)
     end
-    L.assign(g, 'free', free)
+    change.assign(g, 'free', free)
   end
   return free
 end
 
 -- For a gate without a free permit. -> when one becomes free by itself, ms; nil: only a holder
 -- that goes frees one
-function L.opens(book, g)
+function gate.opens(ledger, g)
   if g.kind ~= 'lock' and not g.limit then
     return nil
   end
-  return L.KINDS[g.kind].opens(book, g)
+  return kinds.KINDS[g.kind].opens(ledger, g)
 end
 
 -- n permits are free from now on.
-function L.set_free(g, n)
-  L.assign(g, 'free', n)
+function gate.set_free(g, n)
+  change.assign(g, 'free', n)
   if g.is_armed then
-    L.assign(g, 'is_armed', false)
+    change.assign(g, 'is_armed', false)
   end
 end
 
 -- n more permits are free (fewer if n < 0). If the number was not asked for yet, there is
 -- nothing to do.
-function L.add_free(g, n)
+function gate.add_free(g, n)
   if g.free then
-    L.set_free(g, g.free + n)
+    gate.set_free(g, g.free + n)
   end
 end
 
 -- Take a free permit. until_ms: the end of the lease; nil: as long as the holder lives.
 -- is_reserved: the holder was not told yet; until then the depth of a lock is 0.
-function L.take(book, g, holder, fence, until_ms, is_reserved)
-  L.KINDS[g.kind].take(book, g, holder, fence, until_ms, is_reserved)
+function gate.take(ledger, g, holder, fence, until_ms, is_reserved)
+  kinds.KINDS[g.kind].take(ledger, g, holder, fence, until_ms, is_reserved)
 end
 
 -- Take a permit for a job that is granted. A rate only reserves a permit, and counts it when
--- the job is claimed (L.count_claim). So a grant that is taken back costs nothing, and a queue
+-- the job is claimed (gate.count_claim). So a grant that is taken back costs nothing, and a queue
 -- without room saves up no permits.
-function L.promise(book, g, job)
+function gate.promise(ledger, g, job)
   if g.kind == 'rate' then
-    L.add_free(g, -db('SADD', g.granted, job))
+    gate.add_free(g, -db('SADD', g.granted, job))
   else
-    L.take(book, g, job, g.kind == 'lock' and L.tick(book.R, book.now_us, 1) or nil)
+    gate.take(ledger, g, job, g.kind == 'lock' and clock.tick(ledger.R, ledger.now_us, 1) or nil)
   end
 end
 
 -- Does this gate refuse even jobs that were granted a permit? Only a rate does, when it was closed
 -- meanwhile: its limit is 0, or it was deleted. A permit of a lock or a semaphore stays.
-function L.is_closed_rate(g)
+function gate.is_closed_rate(g)
   return g.kind == 'rate' and (not g.limit or g.limit.n == 0)
 end
 
 -- -> the number of the first rate of a spot that lets nobody in; nil: none.
-function L.closed_rate(book, spot)
+function gate.closed_rate(ledger, spot)
   for i, id in ipairs(spot and spot.gates or {}) do
-    if L.is_closed_rate(L.gate(book, id)) then
+    if gate.is_closed_rate(gate.of(ledger, id)) then
       return i
     end
   end
@@ -150,29 +154,29 @@ end
 
 -- A granted job is claimed: its locks get the fence that its handler is told, its rates count
 -- the claim.
-function L.count_claim(book, job, gates, fence)
+function gate.count_claim(ledger, job, gates, fence)
   for _, id in ipairs(gates or {}) do
-    local g = L.gate(book, id)
+    local g = gate.of(ledger, id)
     if g.kind == 'lock' then
-      L.refence(g, job, fence)
+      kinds.refence(g, job, fence)
     elseif g.kind == 'rate' then
-      L.add_free(g, db('SREM', g.granted, job))
-      L.take(book, g, job, fence)
-      L.touch(book, id)
+      gate.add_free(g, db('SREM', g.granted, job))
+      gate.take(ledger, g, job, fence)
+      gate.touch(ledger, id)
     end
   end
 end
 
 -- Free the permit of a holder, if it has one. A rate keeps the claims that it has counted. ->
 -- whether it had one
-function L.drop(book, g, holder)
-  return L.drop_all(book, g, {holder})
+function gate.drop(ledger, g, holder)
+  return gate.drop_all(ledger, g, {holder})
 end
 
 -- The same for many holders of one gate. -> whether any had one
-function L.drop_all(book, g, holders)
-  if L.KINDS[g.kind].drop(book, g, holders) then
-    L.touch(book, g.id)
+function gate.drop_all(ledger, g, holders)
+  if kinds.KINDS[g.kind].drop(ledger, g, holders) then
+    gate.touch(ledger, g.id)
     return true
   end
   return false
@@ -180,13 +184,13 @@ end
 
 -- Learn of many gates by few reads: mostly nobody waits for them, and nobody has the locks. It only
 -- asks which keys exist, so a gate with a key of a foreign type does not stop the others.
-function L.meet(book, ids)
-  local waiters, locks, R = {}, {}, book.R
+function gate.load(ledger, ids)
+  local waiters, locks, R = {}, {}, ledger.R
   for i = 1, #ids do
     local id = ids[i]
     waiters[i] = R .. ':wait:' .. id
     locks[#locks + 1] = string.sub(id, 1, 5) == 'lock:' and R .. ':' .. id or nil
   end
-  L.learn_absent(waiters)
-  L.learn_absent(locks)
+  txn.learn_absent(waiters)
+  txn.learn_absent(locks)
 end

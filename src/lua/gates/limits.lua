@@ -3,50 +3,53 @@
 -- R:limits  HASH  name -> "semaphore <n> <keep|kill>" | "rate <algorithm> <n> <per ms> <burst>"
 -- A name with {key} in it is a template for all names that fit. The field `{}` lists the templates.
 
-L.GATE_NAME_MAX = 256
-L.MAX_LIMITS = 1000         -- definitions in one namespace
-L.MAX_PERMITS = 1000000     -- permits of a semaphore or a rate
+local limits = module 'gates/limits'
+local rates = use 'gates/rates'
+
+limits.GATE_NAME_MAX = 256
+limits.MAX_LIMITS = 1000         -- definitions in one namespace
+limits.MAX_PERMITS = 1000000     -- permits of a semaphore or a rate
 
 -- -> the name; fails with ELATER_GATE unless it may stand in a record header, in a key and on a
 -- terminal. what: names it in the error.
-function L.check_gate_name(what, name)
-  if name == nil or #name < 1 or #name > L.GATE_NAME_MAX or string.find(name, '[%z\1-\32\127]') then
-    L.fail('ELATER_GATE', what .. ' ' .. L.quote(name or '') .. ' is no name of a gate: 1 to ' ..
-           L.int(L.GATE_NAME_MAX) .. ' bytes without spaces and control characters')
+function limits.check_gate_name(what, name)
+  if name == nil or #name < 1 or #name > limits.GATE_NAME_MAX or
+     string.find(name, '[%z\1-\32\127]') then
+    fail('ELATER_GATE', what .. ' ' .. quote(name or '') .. ' is no name of a gate: 1 to ' ..
+         int(limits.GATE_NAME_MAX) .. ' bytes without spaces and control characters')
   elseif string.byte(name) == 126 then
-    L.fail('ELATER_GATE', what .. ' ' .. L.quote(name) ..
-           ' begins with ~: such names are laterd\'s own')
+    fail('ELATER_GATE', what .. ' ' .. quote(name) ..
+         ' begins with ~: such names are laterd\'s own')
   end
   return name
 end
 
 -- A definition in R:limits -> {kind, n, on_lost} or {kind, n, algorithm, per_us, burst}; nil when
 -- it is missing or not ours.
-function L.parse_limit(text)
+function limits.parse_limit(text)
   local n, on_lost = string.match(text or '', '^semaphore (%d+) (%a+)$')
-  if L.whole(n) then
-    return {kind = 'sem', n = L.whole(n), on_lost = on_lost}
+  if whole(n) then
+    return {kind = 'sem', n = whole(n), on_lost = on_lost}
   end
   local algorithm, count, per_ms, burst = string.match(text or '', '^rate (%a+) (%d+) (%d+) (%d+)$')
-  count, per_ms, burst = L.whole(count), L.whole(per_ms), L.whole(burst)
-  if count and per_ms and burst and L.RATES[algorithm] and per_ms > 0 then
+  count, per_ms, burst = whole(count), whole(per_ms), whole(burst)
+  if count and per_ms and burst and rates.RATES[algorithm] and per_ms > 0 then
     return {kind = 'rate', algorithm = algorithm, n = count, per_us = per_ms * 1000, burst = burst}
   end
   return nil
 end
 
--- A limit as L.parse_limit tells it -> its definition.
-function L.limit_text(limit)
+-- A limit as limits.parse_limit tells it -> its definition.
+function limits.limit_text(limit)
   if limit.kind == 'sem' then
-    return 'semaphore ' .. L.int(limit.n) .. ' ' .. limit.on_lost
+    return 'semaphore ' .. int(limit.n) .. ' ' .. limit.on_lost
   end
-  return 'rate ' .. limit.algorithm .. ' ' .. L.int(limit.n) .. ' ' ..
-         L.int(limit.per_us / 1000) .. ' ' ..
-         L.int(limit.burst)
+  return 'rate ' .. limit.algorithm .. ' ' .. int(limit.n) .. ' ' .. int(limit.per_us / 1000) ..
+         ' ' .. int(limit.burst)
 end
 
 -- -> the part of a name before {key}, the part behind it; without {key}: the whole name, nil
-function L.split_key(name)
+function limits.split_key(name)
   local from, to = string.find(name, '{key}', 1, true)
   if not from then
     return name, nil
@@ -55,8 +58,8 @@ function L.split_key(name)
 end
 
 -- -> if the name fits the template, the length of the part before {key}; else nil
-function L.fits(template, name)
-  local before, behind = L.split_key(template)
+function limits.fits(template, name)
+  local before, behind = limits.split_key(template)
   if behind and #name > #before + #behind and string.sub(name, 1, #before) == before and
      (behind == '' or string.sub(name, -#behind) == behind) then
     return #before
@@ -68,7 +71,7 @@ end
 local function template_of(name, list)
   local best, best_len
   for template in string.gmatch(list or '', '[^\n]+') do
-    local len = L.fits(template, name)
+    local len = limits.fits(template, name)
     if len and (not best or len > best_len) then
       best, best_len = template, len
     end
@@ -77,26 +80,26 @@ local function template_of(name, list)
 end
 
 -- -> the limit that holds for a name of this kind, or nil; the name under which it is defined
-function L.limit_of(R, kind, name)
+function limits.limit_of(R, kind, name)
   local row = db('HMGET', R .. ':limits', name, '{}')
   local under = name
   if not row[1] or name == '{}' then
     under = template_of(name, row[2])
     row[1] = under and db('HGET', R .. ':limits', under)
   end
-  local limit = L.parse_limit(row[1])
+  local limit = limits.parse_limit(row[1])
   return limit and limit.kind == kind and limit or nil, under
 end
 
 local WORDS = {sem = 'semaphore', rate = 'rate'}
 
 -- Fail if no such semaphore or rate is defined. One of the other kind is left to those who use it.
-function L.need_limit(R, kind, name)
-  if L.limit_of(R, kind, name) then
+function limits.need_limit(R, kind, name)
+  if limits.limit_of(R, kind, name) then
     return
   end
   local other = kind == 'sem' and 'rate' or 'sem'
-  L.fail('ELATER_LIMIT', L.limit_of(R, other, name) and
-         L.quote(name) .. ' is a ' .. WORDS[other] .. ' and no ' .. WORDS[kind] or
-         'there is no ' .. WORDS[kind] .. ' ' .. L.quote(name) .. ': later_limit_set defines it')
+  fail('ELATER_LIMIT', limits.limit_of(R, other, name) and quote(name) .. ' is a ' ..
+       WORDS[other] .. ' and no ' .. WORDS[kind] or 'there is no ' .. WORDS[kind] .. ' ' ..
+       quote(name) .. ': later_limit_set defines it')
 end

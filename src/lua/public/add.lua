@@ -7,19 +7,26 @@
 -- queue ({key} in NAME is the job's key); unique KEY; unique_mode drop|replace|move (drop);
 -- unique_for D (the key stays taken for D from now, even when the job has ended); then QUEUE, up to
 -- 8 times: where the job goes on when it is done; on_dead QUEUE: where a job tells of its death
--- (core/chain.lua); batch NAME: the open batch that it joins (batch/members.lua).
+-- (core/chains.lua); batch NAME: the open batch that it joins (batch/membership.lua).
 --
 -- status: added | repeated; with unique also dropped | replaced | moved: id is that of the job that
 -- has the key.
 -- Errors: ELATER_ARGS QUEUE OPTION TIME SIZE KEY TOKEN FULL TYPE GATE LIMIT BATCH NOBATCH.
 -- Cost: O(log n) in the waiting jobs of the queue. Not allow-oom: a full Redis refuses new jobs.
 
+local adds = module 'public/add'
+local batches, membership, chains, clock, events, instant, jobs, uses, limits, uniques, wanted,
+      at_once, change, commit = use(
+  'batch/batches', 'batch/membership', 'core/chains', 'core/clock', 'core/events', 'core/instant',
+  'core/jobs', 'core/uses', 'gates/limits', 'gates/uniques', 'gates/wanted', 'public/add_at_once',
+  'txn/change', 'txn/commit')
+
 -- -> the number; refuses what is not a whole number from min to max
 local function whole_option(name, value, min, max)
   if not string.match(value, '^%d+$') or #value > 9 or
      tonumber(value) < min or tonumber(value) > max then
-    L.fail('ELATER_OPTION', name .. ' ' .. L.quote(value) .. ' is not a whole number from ' ..
-           L.int(min) .. ' to ' .. L.int(max))
+    fail('ELATER_OPTION', name .. ' ' .. quote(value) .. ' is not a whole number from ' ..
+         int(min) .. ' to ' .. int(max))
   end
   return tonumber(value)
 end
@@ -27,8 +34,8 @@ end
 -- Refuse a word that cannot stand in a record header and an environment variable. -> the word
 local function word_option(code, name, value, max)
   if #value < 1 or #value > max or string.find(value, '[%z\1-\32\127]') then
-    L.fail(code, name .. ' must be 1 to ' .. L.int(max) ..
-           ' bytes without spaces and control characters')
+    fail(code, name .. ' must be 1 to ' .. int(max) ..
+         ' bytes without spaces and control characters')
   end
   return value
 end
@@ -42,61 +49,61 @@ local function check_trace(text)
                   #parent == 16 and string.find(parent, '[^0]') and
                   (rest == '' or version ~= '00' and string.find(rest, '^%-'))
   if not is_fine or #text > 256 or string.find(text, '[%z\1-\32\127]') then
-    L.fail('ELATER_OPTION', 'trace ' .. L.quote(text) .. ' is no traceparent of W3C: 00, 32' ..
-           ' digits, 16 digits, 2 digits, of 0-9 a-f, with dashes between them, neither the 32' ..
-           ' nor the 16 all 0')
+    fail('ELATER_OPTION', 'trace ' .. quote(text) .. ' is no traceparent of W3C: 00, 32' ..
+         ' digits, 16 digits, 2 digits, of 0-9 a-f, with dashes between them, neither the 32' ..
+         ' nor the 16 all 0')
   end
   return text
 end
 
 local OPTIONS = {
-  ['in'] = function(job, v, now) job.due = now + L.duration(v, 'in') end,
-  at = function(job, v, now) job.due = L.time(v, now, 'at') end,
+  ['in'] = function(job, v, now) job.due = now + instant.duration(v, 'in') end,
+  at = function(job, v, now) job.due = instant.time(v, now, 'at') end,
   priority = function(job, v) job.priority = whole_option('priority', v, 0, 9) end,
   key = function(job, v) job.K = word_option('ELATER_KEY', 'key', v, 256) end,
   attempts = function(job, v) job.a = whole_option('attempts', v, 1, 1000000) end,
-  timeout = function(job, v) job.t = L.positive('timeout', v) end,
-  expire = function(job, v) job.x = L.positive('expire', v) end,
-  keep = function(job, v) job.k = L.duration(v, 'keep') end,
+  timeout = function(job, v) job.t = adds.positive('timeout', v) end,
+  expire = function(job, v) job.x = adds.positive('expire', v) end,
+  keep = function(job, v) job.k = instant.duration(v, 'keep') end,
   token = function(job, v) job.token = word_option('ELATER_TOKEN', 'token', v, 128) end,
   trace = function(job, v) job.T = check_trace(v) end,
-  lock = function(job, v) job.l = L.check_gate_name('lock', v) end,
-  sem = function(job, v) job.s = L.check_gate_name('sem', v) end,
-  rate = function(job, v) job.r = L.check_gate_name('rate', v) end,
+  lock = function(job, v) job.l = limits.check_gate_name('lock', v) end,
+  sem = function(job, v) job.s = limits.check_gate_name('sem', v) end,
+  rate = function(job, v) job.r = limits.check_gate_name('rate', v) end,
   unique = function(job, v) job.u = word_option('ELATER_OPTION', 'unique', v, 256) end,
   unique_mode = function(job, v)
     job.mode = string.lower(v)
     if job.mode ~= 'drop' and job.mode ~= 'replace' and job.mode ~= 'move' then
-      L.fail('ELATER_OPTION', 'unique_mode ' .. L.quote(v) .. ' is none of drop replace move')
+      fail('ELATER_OPTION', 'unique_mode ' .. quote(v) .. ' is none of drop replace move')
     end
   end,
-  unique_for = function(job, v, now) job.f = now + L.positive('unique_for', v) end,
-  ['then'] = function(job, v) L.add_then(job, v) end,
-  on_dead = function(job, v) job.d = L.check_queue(v) end,
-  batch = function(job, v) job.b = L.check_batch_name(v) end,
+  unique_for = function(job, v, now) job.f = now + adds.positive('unique_for', v) end,
+  ['then'] = function(job, v) chains.add_then(job, v) end,
+  on_dead = function(job, v) job.d = check_queue(v) end,
+  batch = function(job, v) job.b = batches.check_name(v) end,
 }
 
 local REPEATS = {['then'] = true} -- options that may be given more than once
 
 -- For calls/import.lua, which refuses an option that is given twice itself.
-L.OPTIONS = OPTIONS
+adds.OPTIONS = OPTIONS
 
 local function fill_gates(R, job, of_queue)
-  for _, option in ipairs(L.GATE_OPTIONS) do
+  for _, option in ipairs(wanted.GATE_OPTIONS) do
     local field, kind = option[1], option[2]
     local names = {job[field] or false, of_queue and of_queue[kind] or false}
     for i, name in ipairs(names) do
-      local filled = name and L.fill_key(name, job.K)
+      local filled = name and wanted.fill_key(name, job.K)
       if name and not filled then
-        L.fail('ELATER_KEY', kind .. ' ' .. L.quote(name) ..
-               (i == 2 and ' of queue ' .. job.queue or '') ..
-               ' has {key} in it: give the job a key')
+        fail('ELATER_KEY', kind .. ' ' .. quote(name) .. (i == 2 and ' of queue ' .. job.queue or
+                                                          '') ..
+             ' has {key} in it: give the job a key')
       elseif name then
-        L.check_gate_name(kind, filled)
+        limits.check_gate_name(kind, filled)
         if i == 1 then
           job[field] = filled
           if kind ~= 'lock' then
-            L.need_limit(R, kind, filled)
+            limits.need_limit(R, kind, filled)
           end
         end
       end
@@ -106,41 +113,41 @@ end
 
 -- Check the gates of a new job: fill {key} in, and refuse a semaphore or rate of its own that is
 -- not defined. Check what its options say together, too. of_queue: the gates of its queue, as
--- L.queue_gates returns them
-function L.check_gates(R, job, of_queue)
+-- wanted.queue_gates returns them
+function adds.check_gates(R, job, of_queue)
   if of_queue or job.l or job.s or job.r then
     fill_gates(R, job, of_queue)
   end
   if job.u and job.b then
-    L.fail('ELATER_OPTION', 'unique and batch do not go together: a job that is dropped,' ..
-           ' replaced or moved has no end of its own')
+    fail('ELATER_OPTION', 'unique and batch do not go together: a job that is dropped,' ..
+         ' replaced or moved has no end of its own')
   elseif not job.u and (job.mode or job.f) then
-    L.fail('ELATER_OPTION', 'unique_mode and unique_for belong to unique')
+    fail('ELATER_OPTION', 'unique_mode and unique_for belong to unique')
   end
   if job.n or job.d or job.p or job.m then
-    L.check_chain(R, job)
+    chains.check_chain(R, job)
   end
 end
 
 -- -> ms of a duration that must be longer than nothing
-function L.positive(name, value)
-  local ms = L.duration(value, name)
+function adds.positive(name, value)
+  local ms = instant.duration(value, name)
   if ms < 1 then
-    L.fail('ELATER_TIME', name .. ' must be longer than nothing')
+    fail('ELATER_TIME', name .. ' must be longer than nothing')
   end
   return ms
 end
 
 -- Read one option into job; refuse an unknown option and one that is given twice.
-function L.option(job, seen, name, value, now_ms)
+function adds.option(job, seen, name, value, now_ms)
   local lower = string.lower(name)
   if not OPTIONS[lower] then
-    L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(name) ..
-           ' (the payload comes last, after the options)')
+    fail('ELATER_OPTION', 'unknown option ' .. quote(name) ..
+         ' (the payload comes last, after the options)')
   end
   local slot = lower == 'at' and 'in' or lower
   if seen[slot] and not REPEATS[slot] then
-    L.fail('ELATER_OPTION', 'option ' .. lower .. ' is given twice (in and at are one)')
+    fail('ELATER_OPTION', 'option ' .. lower .. ' is given twice (in and at are one)')
   end
   seen[slot] = true
   -- A job with no option but its due time gets the shortest record.
@@ -148,45 +155,45 @@ function L.option(job, seen, name, value, now_ms)
   OPTIONS[lower](job, value, now_ms)
 end
 
-function L.is_option(name)
+function adds.is_option(name)
   return OPTIONS[string.lower(name)] ~= nil
 end
 
--- Refuse a payload that is larger than its queue takes. No limit is below L.LEAST_LIMIT, so a
+-- Refuse a payload that is larger than its queue takes. No limit is below LEAST_LIMIT, so a
 -- smaller payload needs no check.
-function L.check_payload(R, queue, payload)
-  local max = L.max_payload(R, queue)
+function adds.check_payload(R, queue, payload)
+  local max = jobs.max_payload(R, queue)
   if #payload > max then
-    L.fail('ELATER_SIZE', 'the payload has ' .. L.int(#payload) .. ' bytes, queue ' .. queue ..
-           ' takes ' .. L.int(max) .. ' (max_payload)')
+    fail('ELATER_SIZE', 'the payload has ' .. int(#payload) .. ' bytes, queue ' .. queue ..
+         ' takes ' .. int(max) .. ' (max_payload)')
   end
 end
 
-function L.fail_full()
-  L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_QUEUES) .. ' queue names already')
+function adds.fail_full()
+  fail('ELATER_FULL', 'there are ' .. int(MAX_QUEUES) .. ' queue names already')
 end
 
 -- Refuse a new queue name when there are too many already.
-function L.check_names(R, queue)
-  if db('SISMEMBER', R .. ':names', queue) == 0 and db('SCARD', R .. ':names') >= L.MAX_QUEUES then
-    L.fail_full()
+function adds.check_names(R, queue)
+  if db('SISMEMBER', R .. ':names', queue) == 0 and db('SCARD', R .. ':names') >= MAX_QUEUES then
+    adds.fail_full()
   end
 end
 
 -- Write the record of a new job, and its payload if that has a key of its own.
-function L.put_record(R, id, record, payload)
-  L.is_new(R .. ':jobs', 'hash', id)
+function adds.put_record(R, id, record, payload)
+  change.is_new(R .. ':jobs', 'hash', id)
   db('HSET', R .. ':jobs', id, record)
   if payload then
-    L.is_new(R .. ':big:' .. id, 'string', '')
+    change.is_new(R .. ':big:' .. id, 'string', '')
     db('SET', R .. ':big:' .. id, payload)
   end
 end
 
 -- Write the record of a checked job. The id may have a record already. -> the record
-function L.insert(R, id, job, payload)
-  job.big = #payload > L.BIG
-  local record = L.header(job) .. (job.big and '' or payload)
+function adds.insert(R, id, job, payload)
+  job.big = #payload > BIG
+  local record = jobs.header(job) .. (job.big and '' or payload)
   db('HSET', R .. ':jobs', id, record)
   if job.big then
     db('SET', R .. ':big:' .. id, payload)
@@ -195,12 +202,12 @@ function L.insert(R, id, job, payload)
 end
 
 -- A new job that its queue cannot take is put among its dead, with the reason. -> its id
-function L.bury_new(R, job, payload, why, now_us)
-  local id, now_ms = L.id(L.tick(R, now_us, 1)), L.ms(now_us)
-  job.big = #payload > L.BIG
-  L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
-  L.count(R, 'added', job.queue, 1)
-  L.bury(R, job.queue, id, L.outcome('dead', 0, now_ms, 0, L.one_line(why), ''), now_ms)
+function adds.bury_new(R, job, payload, why, now_us)
+  local id, now_ms = clock.id(clock.tick(R, now_us, 1)), clock.ms(now_us)
+  job.big = #payload > BIG
+  adds.put_record(R, id, jobs.header(job) .. (job.big and '' or payload), job.big and payload)
+  commit.count(R, 'added', job.queue, 1)
+  jobs.bury(R, job.queue, id, jobs.outcome('dead', 0, now_ms, 0, one_line(why), ''), now_ms)
   return id
 end
 
@@ -222,75 +229,74 @@ local function was_print_of(sha, job, payload)
 end
 
 -- -> the reply to the first add with the job's token, or nil: no token, or a new one; refuses
--- another queue or payload under the token; and what L.put_token is to be given. get: reads Redis:
--- db, or redis.call for a call without a draft
-function L.repeated(R, job, payload, get)
+-- another queue or payload under the token; and what adds.put_token is to be given. get: reads
+-- Redis: db, or redis.call for a call without a transaction
+function adds.repeated(R, job, payload, get)
   local token = job.token
   if not token then
     return nil
   end
   local print = print_of(job, payload)
-  local was = get('GET', L.token_key(R, job))
+  local was = get('GET', adds.token_key(R, job))
   if not was then
     return nil, print
   end
   local id, due, sha = string.match(was, '^(%S+) (%d+) (%x+)$')
   if sha ~= print and not was_print_of(sha, job, payload) then
     -- Behind a space: whose copy it is (publish.lua).
-    L.fail('ELATER_TOKEN', 'token ' .. L.quote(string.match(token, '^%S+')) ..
-           ' was used for another job (' ..
-           (id or '?') .. ')')
+    fail('ELATER_TOKEN', 'token ' .. quote(string.match(token, '^%S+')) ..
+         ' was used for another job (' .. (id or '?') .. ')')
   end
   return {id, 'repeated', tonumber(due)}
 end
 
-function L.token_key(R, job)
+function adds.token_key(R, job)
   return R .. ':token:' .. job.token
 end
 
 -- -> the value of a token: what its first add answered; until when it is kept, ms. print: of
--- L.repeated
-function L.token_text(reply, print, now_us)
-  return reply[1] .. ' ' .. L.int(reply[3]) .. ' ' .. print, L.ms(now_us) + 1000 * L.TOKEN_TTL_S
+-- adds.repeated
+function adds.token_text(reply, print, now_us)
+  return reply[1] .. ' ' .. int(reply[3]) .. ' ' .. print, clock.ms(now_us) + 1000 * TOKEN_TTL_S
 end
 
 -- Remember what the add with the job's token answered.
-function L.put_token(R, job, reply, print, now_us)
+function adds.put_token(R, job, reply, print, now_us)
   if job.token then
-    db('SET', L.token_key(R, job), L.token_text(reply, print, now_us))
+    db('SET', adds.token_key(R, job), adds.token_text(reply, print, now_us))
   end
 end
 
 -- Write a new job. origin: where it comes from, for `later tail`; nil: an add; is_named: what adds
--- it has reserved the names of its queues (uses.lua). -> its id
+-- it has reserved the names of its queues (core/uses.lua). -> its id
 local function put_new(R, job, payload, now_us)
-  local id = L.id(L.tick(R, now_us, 1))
-  job.big = #payload > L.BIG
-  L.put_record(R, id, L.header(job) .. (job.big and '' or payload), job.big and payload)
-  L.is_new(L.waiting_key(R, job, L.NEW), 'zset', id)
-  L.enqueue(R, id, job, L.NEW, job.due, not job.is_named)
+  local id = clock.id(clock.tick(R, now_us, 1))
+  job.big = #payload > BIG
+  adds.put_record(R, id, jobs.header(job) .. (job.big and '' or payload), job.big and payload)
+  change.is_new(jobs.waiting_key(R, job, at_once.NEW), 'zset', id)
+  jobs.enqueue(R, id, job, at_once.NEW, job.due, not job.is_named)
   if job.b then
-    L.join(R, job.b, id)
+    membership.join(R, job.b, id)
   end
-  L.count(R, 'added', job.queue, 1)
-  if L.events then
-    L.event('added', id, job.queue, job.due, nil, nil, nil, job.origin)
+  commit.count(R, 'added', job.queue, 1)
+  if events.now then
+    events.add('added', id, job.queue, job.due, nil, nil, nil, job.origin)
   end
   return id
 end
 
--- Add a job whose payload and gates are checked, or which passes none, through the draft. -> [id,
+-- Add a job whose payload and gates are checked, or which passes none, in a transaction. -> [id,
 -- status, due_ms]
-function L.add_ungated(R, job, payload, now_us)
-  local reply, print = L.repeated(R, job, payload, db)
+function adds.add_ungated(R, job, payload, now_us)
+  local reply, print = adds.repeated(R, job, payload, db)
   if reply then
     return reply
   end
   if job.b then
-    L.check_join(R, job, 1)
+    membership.check_join(R, job, 1)
   end
-  L.put_chain_names(R, job)
-  reply = job.u and L.add_unique(R, job, payload)
+  uses.put_chain_names(R, job)
+  reply = job.u and uniques.add(R, job, payload)
   if not reply then
     local id = put_new(R, job, payload, now_us)
     if job.u then
@@ -299,58 +305,58 @@ function L.add_ungated(R, job, payload, now_us)
     end
     reply = {id, 'added', job.due}
   end
-  L.put_token(R, job, reply, print, now_us)
+  adds.put_token(R, job, reply, print, now_us)
   return reply
 end
 
--- Check and write a job whose options are read, through the draft. -> [id, status, due_ms]
-function L.add_in_draft(R, job, payload, now_us)
-  if #payload > L.LEAST_LIMIT then
-    L.check_payload(R, job.queue, payload)
+-- Check and write a job whose options are read, in a transaction. -> [id, status, due_ms]
+function adds.add_in_transaction(R, job, payload, now_us)
+  if #payload > LEAST_LIMIT then
+    adds.check_payload(R, job.queue, payload)
   end
   if not job.W then
-    L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', job.queue)))
+    adds.check_gates(R, job, wanted.queue_gates(db('HGET', R .. ':queues', job.queue)))
   end
-  return L.add_ungated(R, job, payload, now_us)
+  return adds.add_ungated(R, job, payload, now_us)
 end
 
 -- The same, for a call that does nothing else.
-function L.add_one(R, job, payload, now_us)
+function adds.add_one(R, job, payload, now_us)
   if job.u or job.W then
-    return L.add_in_draft(R, job, payload, now_us)
-  elseif #payload > L.LEAST_LIMIT then
-    L.check_payload(R, job.queue, payload)
+    return adds.add_in_transaction(R, job, payload, now_us)
+  elseif #payload > LEAST_LIMIT then
+    adds.check_payload(R, job.queue, payload)
   end
-  return L.add_at_once(R, job, payload, now_us)
+  return at_once.add_at_once(R, job, payload, now_us)
 end
 
 -- Read the options args[from..to], names and values, of a job that is due now without one.
-function L.read_options(job, args, from, to)
+function adds.read_options(job, args, from, to)
   local seen, now_ms = {}, job.due
   for i = from, to, 2 do
-    L.option(job, seen, args[i], args[i + 1], now_ms)
+    adds.option(job, seen, args[i], args[i + 1], now_ms)
   end
 end
 
-L.register('later_add', {}, function(R, args)
+register('later_add', {}, function(R, args)
   local n = #args
   if n < 2 then
-    L.fail('ELATER_ARGS', 'give QUEUE [name value]... PAYLOAD')
+    fail('ELATER_ARGS', 'give QUEUE [name value]... PAYLOAD')
   end
-  local queue = L.check_queue(args[1])
+  local queue = check_queue(args[1])
   if n % 2 == 1 then
-    if not L.is_option(args[2]) then
-      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[2]) ..
-             ' (the payload comes last, after the options)')
+    if not adds.is_option(args[2]) then
+      fail('ELATER_OPTION', 'unknown option ' .. quote(args[2]) ..
+           ' (the payload comes last, after the options)')
     end
-    L.fail('ELATER_ARGS', 'an option has no value or the payload is missing: ' ..
-           'QUEUE [name value]... PAYLOAD')
+    fail('ELATER_ARGS', 'an option has no value or the payload is missing: ' ..
+         'QUEUE [name value]... PAYLOAD')
   end
-  local now_us = L.now_us()
-  local now_ms = L.ms(now_us)
+  local now_us = clock.now_us()
+  local now_ms = clock.ms(now_us)
   local job = {queue = queue, priority = 5, due = now_ms}
   if n > 2 then
-    L.read_options(job, args, 2, n - 1)
+    adds.read_options(job, args, 2, n - 1)
   end
-  return L.add_one(R, job, args[n], now_us)
+  return adds.add_one(R, job, args[n], now_us)
 end)

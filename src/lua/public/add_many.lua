@@ -5,21 +5,25 @@
 -- option). token and unique are refused: each names one job. Payloads: 1 to 1000, 16 MiB together.
 -- Errors: as later_add. Cost: O(k log n).
 
+local membership, clock, events, jobs, uses, wanted, adds, at_once, change, commit = use(
+  'batch/membership', 'core/clock', 'core/events', 'core/jobs', 'core/uses', 'gates/wanted',
+  'public/add', 'public/add_at_once', 'txn/change', 'txn/commit')
+
 -- -> the job from which all are made, the number of the first payload's argument
 local function read_options(args, queue, now_ms)
   local job, seen, i = {queue = queue, priority = 5, due = now_ms}, {}, 2
-  while args[i] and args[i] ~= '--' and L.is_option(args[i]) do
+  while args[i] and args[i] ~= '--' and adds.is_option(args[i]) do
     if not args[i + 1] then
-      L.fail('ELATER_ARGS', 'option ' .. L.quote(args[i]) .. ' has no value')
+      fail('ELATER_ARGS', 'option ' .. quote(args[i]) .. ' has no value')
     end
-    L.option(job, seen, args[i], args[i + 1], now_ms)
+    adds.option(job, seen, args[i], args[i + 1], now_ms)
     i = i + 2
   end
   if args[i] == '--' then
     i = i + 1
   end
   if job.token or job.u then
-    L.fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' names one job: use later_add')
+    fail('ELATER_OPTION', (job.token and 'token' or 'unique') .. ' names one job: use later_add')
   end
   return job, i
 end
@@ -28,56 +32,56 @@ end
 local function check_payloads(R, queue, args, i)
   local n, bytes = #args - i + 1, 0
   if n < 1 or n > 1000 then
-    L.fail('ELATER_ARGS', 'give 1 to 1000 payloads, not ' .. L.int(math.max(n, 0)))
+    fail('ELATER_ARGS', 'give 1 to 1000 payloads, not ' .. int(math.max(n, 0)))
   end
   for k = i, #args do
-    if #args[k] > L.LEAST_LIMIT then
-      L.check_payload(R, queue, args[k])
+    if #args[k] > LEAST_LIMIT then
+      adds.check_payload(R, queue, args[k])
     end
     bytes = bytes + #args[k]
   end
   if bytes > 16777216 then
-    L.fail('ELATER_SIZE', 'the payloads of one call may have 16 MiB together')
+    fail('ELATER_SIZE', 'the payloads of one call may have 16 MiB together')
   end
   return n
 end
 
 -- Write n jobs with the payloads from args[i] on. first: the clock number of the first id
 local function put_jobs(R, job, args, i, n, first)
-  local small, queue, replies = L.header(job), job.queue, {}
-  L.put_chain_names(R, job)
+  local small, queue, replies = jobs.header(job), job.queue, {}
+  uses.put_chain_names(R, job)
   local big = '+' .. string.sub(small, 2)
-  local key, mark = L.waiting_key(R, job, L.NEW)
+  local key, flag = jobs.waiting_key(R, job, at_once.NEW)
   for k = 1, n do
-    local id, payload = L.id(first + k - 1), args[i + k - 1]
-    local is_big = #payload > L.BIG
-    L.put_record(R, id, is_big and big or small .. payload, is_big and payload)
-    L.is_new(key, 'zset', id)
+    local id, payload = clock.id(first + k - 1), args[i + k - 1]
+    local is_big = #payload > BIG
+    adds.put_record(R, id, is_big and big or small .. payload, is_big and payload)
+    change.is_new(key, 'zset', id)
     db('ZADD', key, job.due, id)
     if job.b then
-      L.join(R, job.b, id)
+      membership.join(R, job.b, id)
     end
     replies[k] = {id, 'added', job.due}
-    if L.events then
-      L.event('added', id, queue, job.due)
+    if events.now then
+      events.add('added', id, queue, job.due)
     end
   end
-  if mark then
-    L.mark_set(R, queue, mark)
+  if flag then
+    jobs.flag_set(R, queue, flag)
   end
-  L.lower_head(R, queue, job.due)
-  L.count(R, 'added', queue, n)
+  jobs.lower_head(R, queue, job.due)
+  commit.count(R, 'added', queue, n)
   return replies
 end
 
-L.register('later_add_many', {}, function(R, args)
-  local queue, now_us = L.check_queue(args[1]), L.now_us()
-  local job, i = read_options(args, queue, L.ms(now_us))
+register('later_add_many', {}, function(R, args)
+  local queue, now_us = check_queue(args[1]), clock.now_us()
+  local job, i = read_options(args, queue, clock.ms(now_us))
   local n = check_payloads(R, queue, args, i)
-  L.check_names(R, queue)
-  L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', queue)))
+  adds.check_names(R, queue)
+  adds.check_gates(R, job, wanted.queue_gates(db('HGET', R .. ':queues', queue)))
   if job.b then
-    L.check_join(R, job, n)
+    membership.check_join(R, job, n)
   end
-  return put_jobs(R, job, args, i, n, L.tick(R, now_us, n))
+  return put_jobs(R, job, args, i, n, clock.tick(R, now_us, n))
 end)

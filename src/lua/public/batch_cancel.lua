@@ -7,6 +7,9 @@
 -- children and no next jobs of chains.
 -- Errors: ELATER_ARGS BATCH NOBATCH TYPE. Cost: O(log n) a member.
 
+local batches, membership, clock, job_sets, jobs, gate, waiters, cancels = use(
+  'batch/batches', 'batch/membership', 'core/clock', 'core/job_sets', 'core/jobs', 'gates/gate',
+  'gates/waiters', 'public/cancel')
 local PAGE = 100
 
 -- -> how many live members come before this id, before all if it is empty
@@ -14,31 +17,31 @@ local function count_before(key, id)
   if id == '' then
     return redis.call('ZCOUNT', key, 0, 0)
   end
-  local n = L.rank_behind(key, '0', id)
+  local n = job_sets.rank_behind(key, '0', id)
   return redis.call('ZSCORE', key, id) == '0' and n - 1 or n
 end
 
-L.register('later_batch_cancel', {'allow-oom'}, function(R, args)
-  local batch, before = L.need_batch(R, args[1]), args[2] or ''
-  if before ~= '' and not L.is_id(before) then
-    L.fail('ELATER_ARGS', 'give NAME [BEFORE], the id of the last reply')
+register('later_batch_cancel', {'allow-oom'}, function(R, args)
+  local batch, before = batches.need(R, args[1]), args[2] or ''
+  if before ~= '' and not is_id(before) then
+    fail('ELATER_ARGS', 'give NAME [BEFORE], the id of the last reply')
   end
-  local book, key = L.book(R, L.now_us()), R .. ':members:' .. batch.name
+  local ledger, key = gate.ledger(R, clock.now_us()), R .. ':members:' .. batch.name
   db('ZCARD', key) -- a key of a foreign type is met here
   local n = count_before(key, before)
   local ids = n > 0 and redis.call('ZRANGE', key, math.max(n - PAGE, 0), n - 1) or {}
   if not batch.cancelled_ms then
-    L.seal(R, batch, book.now_ms, 'cancelled_ms')
+    membership.seal(R, batch, ledger.now_ms, 'cancelled_ms')
   end
   local cancelled, cancelling = 0, 0
   for i = #ids, 1, -1 do
-    local state, job, tries = L.locate(R, ids[i])
-    if job and L.is_live(state) then
-      local answer = L.cancel(book, ids[i], state, job, tries)
+    local state, job, tries = jobs.locate(R, ids[i])
+    if job and jobs.is_live(state) then
+      local answer = cancels.cancel(ledger, ids[i], state, job, tries)
       cancelled = cancelled + (answer == 'cancelled' and 1 or 0)
       cancelling = cancelling + (answer == 'cancelling' and 1 or 0)
     end
   end
-  L.hand_on(book)
+  waiters.hand_on(ledger)
   return {cancelled, cancelling, n > PAGE and ids[1] or ''}
 end)

@@ -5,20 +5,22 @@
 -- that is there all the time comes at least once.
 -- Errors: ELATER_ARGS BATCH NOBATCH TYPE. no-writes. Cost: O(1) a page.
 
+local batches, membership, txn = use('batch/batches', 'batch/membership', 'txn/txn')
 local PAGE = 500
 
-L.register('later_batch_jobs', {'no-writes'}, function(R, args)
-  local batch = L.need_batch(R, args[1])
+register('later_batch_jobs', {'no-writes'}, function(R, args)
+  local batch = batches.need(R, args[1])
   local state, cursor = args[2], args[3]
-  if not cursor and state and L.whole(state) then
+  if not cursor and state and whole(state) then
     state, cursor = nil, state
   end
-  if state and not L.MEMBER_STATES[state] or cursor and not L.whole(cursor) then
-    L.fail('ELATER_ARGS', 'give NAME [live|done|dead|cancelled] [CURSOR]')
+  if state and not membership.MEMBER_STATES[state] or cursor and not whole(cursor) then
+    fail('ELATER_ARGS', 'give NAME [live|done|dead|cancelled] [CURSOR]')
   end
-  local page = L.ask(R .. ':members:' .. batch.name, 'zset', 'ZSCAN', cursor or '0', 'COUNT', PAGE)
+  local page = txn.ask(R .. ':members:' .. batch.name, 'zset', 'ZSCAN', cursor or '0', 'COUNT',
+                       PAGE)
   local names, out = {}, {page[1]}
-  for name, score in pairs(L.MEMBER_STATES) do
+  for name, score in pairs(membership.MEMBER_STATES) do
     names[score] = name
   end
   for i = 1, #page[2], 2 do

@@ -5,12 +5,15 @@
 -- before, because of a key of a foreign type or a missing right.
 -- Errors: ELATER_BATCH NOBATCH TYPE. Cost: O(log n) in the members.
 
-L.register('later_batch_seal', {'allow-oom'}, function(R, args)
-  local batch = L.need_batch(R, args[1])
-  local was_open = L.batch_state(batch) == 'open'
-  if was_open and L.events then
-    L.event('batch-sealed', '-', '-', nil, nil, nil, nil, batch.name)
+local batches, membership, clock, events = use(
+  'batch/batches', 'batch/membership', 'core/clock', 'core/events')
+
+register('later_batch_seal', {'allow-oom'}, function(R, args)
+  local batch = batches.need(R, args[1])
+  local was_open = batches.state(batch) == 'open'
+  if was_open and events.now then
+    events.add('batch-sealed', '-', '-', nil, nil, nil, nil, batch.name)
   end
-  L.seal(R, batch, L.ms(L.now_us()))
+  membership.seal(R, batch, clock.ms(clock.now_us()))
   return {batch.name, was_open and 'sealed' or 'repeated'}
 end)

@@ -7,24 +7,25 @@
 -- state: open sealed cancelled ended.
 -- Errors: ELATER_BATCH NOBATCH TYPE. no-writes. Cost: O(log n) in the members.
 
+local batches, membership = use('batch/batches', 'batch/membership')
 local COUNTS = {'total', 'live', 'done', 'dead', 'cancelled'}
 
-L.register('later_batch_show', {'no-writes'}, function(R, args)
-  local batch, out = L.need_batch(R, args[1]), {}
-  L.put_named(out, 'batch', batch.name)
-  L.put_named(out, 'state', L.batch_state(batch))
+register('later_batch_show', {'no-writes'}, function(R, args)
+  local batch, out = batches.need(R, args[1]), {}
+  put_named(out, 'batch', batch.name)
+  put_named(out, 'state', batches.state(batch))
   for _, name in ipairs({'created_ms', 'sealed_ms', 'ended_ms', 'keep_ms', 'then', 'finally',
                          'on_dead', 'fired'}) do
-    L.put_named(out, name, batch[name])
+    put_named(out, name, batch[name])
   end
-  L.put_named(out, 'until_ms', batch.ended_ms and batch.ended_ms + batch.keep_ms)
-  local counts = L.batch_counts(R, batch.name)
+  put_named(out, 'until_ms', batch.ended_ms and batch.ended_ms + batch.keep_ms)
+  local counts = membership.batch_counts(R, batch.name)
   for _, name in ipairs(COUNTS) do
-    L.put_named(out, name, counts[name])
+    put_named(out, name, counts[name])
   end
-  L.put_named(out, 'first_dead', batch.dead)
-  L.put_named(out, 'touched_ms', L.touched_ms(R, batch))
-  L.put_named(out, 'payload_bytes', #batch.payload)
-  L.put_named(out, 'payload', batch.payload)
+  put_named(out, 'first_dead', batch.dead)
+  put_named(out, 'touched_ms', batches.touched_ms(R, batch))
+  put_named(out, 'payload_bytes', #batch.payload)
+  put_named(out, 'payload', batch.payload)
   return out
 end)

@@ -2,7 +2,7 @@
 --
 -- Add a job with PAYLOAD for each live worker that serves QUEUE now, or for each host with such a
 -- worker. target: the epoch of the worker, or the name of the host. Only that worker, or a worker
--- of that host, runs the job (broadcast/pinned.lua). It passes no gates. When its worker goes
+-- of that host, runs the job (broadcast/pins.lua). It passes no gates. When its worker goes
 -- before it has run, it ends as cancelled: its worker is gone. On a host the next worker takes it.
 -- Options, of later_add: in at priority key attempts timeout expire (1h) keep trace token. A worker
 -- that was told to claim no more is left out. A token counts for each target.
@@ -10,6 +10,9 @@
 -- Errors: ELATER_ARGS QUEUE OPTION TIME KEY TOKEN SIZE FULL TYPE. Cost: O(workers), and as
 -- later_add for each target.
 
+local pins, workers, rooms, clock, job_sets, adds, publishing = use(
+  'broadcast/pins', 'calls/register', 'claim/rooms', 'core/clock', 'core/job_sets', 'public/add',
+  'public/publish')
 local TARGETS_MAX, BYTES_MAX = 1000, 16777216
 
 local KINDS = {worker = true, host = true}
@@ -21,7 +24,7 @@ local function read_per(args)
   end
   local kind = string.lower(args[3] or '')
   if not KINDS[kind] then
-    L.fail('ELATER_OPTION', 'per ' .. L.quote(args[3] or '') .. ' is none of worker host')
+    fail('ELATER_OPTION', 'per ' .. quote(args[3] or '') .. ' is none of worker host')
   end
   return kind, 4
 end
@@ -29,40 +32,40 @@ end
 -- -> what the job is pinned to, sorted
 local function targets_of(R, queue, kind)
   local targets, is_known = {}, {}
-  for _, peer in ipairs(L.peers(R, {'queues', 'host', 'quiet'})) do
+  for _, peer in ipairs(workers.peers(R, {'queues', 'host', 'quiet'})) do
     local queues, host, quiet = peer.row[1] or '', peer.row[2] or '', peer.row[3]
     local name = kind == 'worker' and 'w' .. peer.epoch or 'h' .. host
-    local is_name = kind == 'worker' and L.whole(peer.epoch) or
-                    #host <= 255 and string.find(host, '^[%w._-]+$')
+    local is_name = kind == 'worker' and whole(peer.epoch) or #host <= 255 and
+                    string.find(host, '^[%w._-]+$')
     if is_name and peer.counter ~= 'dead' and quiet ~= '1' and not is_known[name] and
-       L.serves(queues, queue) then
+       rooms.serves(queues, queue) then
       targets[#targets + 1], is_known[name] = name, true
     end
   end
-  table.sort(targets, L.is_before)
+  table.sort(targets, job_sets.is_before)
   return targets
 end
 
-L.register('later_broadcast', {}, function(R, args)
-  local queue, now_us, payload = L.check_queue(args[1]), L.now_us(), args[#args]
+register('later_broadcast', {}, function(R, args)
+  local queue, now_us, payload = check_queue(args[1]), clock.now_us(), args[#args]
   local kind, from = read_per(args)
-  local job = L.read_copied(args, from, 'give QUEUE [per worker|host]', 'broadcast',
-                            L.ms(now_us))
-  job.x = job.x or L.BROADCAST_EXPIRE_MS
-  L.check_payload(R, queue, payload)
+  local job = publishing.read_copied(args, from, 'give QUEUE [per worker|host]', 'broadcast',
+                                     clock.ms(now_us))
+  job.x = job.x or pins.BROADCAST_EXPIRE_MS
+  adds.check_payload(R, queue, payload)
   local targets = targets_of(R, queue, kind)
   if #targets > TARGETS_MAX then
-    L.fail('ELATER_FULL', L.int(#targets) .. ' targets are more than the ' ..
-           L.int(TARGETS_MAX) .. ' of one call')
+    fail('ELATER_FULL', int(#targets) .. ' targets are more than the ' .. int(TARGETS_MAX) ..
+         ' of one call')
   elseif #targets * #payload > BYTES_MAX then
-    L.fail('ELATER_SIZE', L.int(#targets) .. ' payloads of ' .. L.int(#payload) ..
-           ' bytes are more than the 16 MiB of one call')
+    fail('ELATER_SIZE', int(#targets) .. ' payloads of ' .. int(#payload) ..
+         ' bytes are more than the 16 MiB of one call')
   end
   local out = {#targets}
   for i, target in ipairs(targets) do
-    local copy = L.copy_job(job, queue, target)
+    local copy = publishing.copy_job(job, queue, target)
     copy.W, copy.origin, copy.is_named = target, 'broadcast to ' .. string.sub(target, 2), true
-    out[i + 1] = {string.sub(target, 2), L.add_ungated(R, copy, payload, now_us)[1]}
+    out[i + 1] = {string.sub(target, 2), adds.add_ungated(R, copy, payload, now_us)[1]}
   end
   return out
 end)

@@ -8,52 +8,56 @@
 -- The outcome `cancelled` is kept as long as the job's own `keep` says.
 -- Errors: ELATER_ARGS OPTION NOJOB STATE TYPE. Cost: O(log n).
 
+local cancels = module 'public/cancel'
+local clock, events, jobs, gate, uniques, waiters, commit = use(
+  'core/clock', 'core/events', 'core/jobs', 'gates/gate', 'gates/uniques', 'gates/waiters',
+  'txn/commit')
+
 -- Flag a running job: its worker ends it.
 local function flag(R, id, job, tries, now_ms)
-  db('HSET', R .. ':cancel', id, L.int(now_ms))
-  L.wake(R, '!cancel')
-  if L.events then
-    L.event('cancelling', id, job.queue, nil, tries.starts)
+  db('HSET', R .. ':cancel', id, int(now_ms))
+  commit.wake(R, '!cancel')
+  if events.now then
+    events.add('cancelling', id, job.queue, nil, tries.starts)
   end
 end
 
--- Cancel a live job. state, job, tries: as L.find tells them; why: for the outcome of a waiting
+-- Cancel a live job. state, job, tries: as jobs.find tells them; why: for the outcome of a waiting
 -- one, nil for the usual text -> 'cancelled' | 'cancelling'
-function L.cancel(book, id, state, job, tries, why)
-  local R, now_ms = book.R, book.now_ms
+function cancels.cancel(ledger, id, state, job, tries, why)
+  local R, now_ms = ledger.R, ledger.now_ms
   if state == 'running' then
     flag(R, id, job, tries, now_ms)
     return 'cancelling'
   elseif state == 'parked' then
-    L.unpark(book, job.queue, id)
+    waiters.unpark(ledger, job.queue, id)
   end
-  db('ZREM', L.waiting_key(R, job, tries), id)
-  L.finish(R, job, id,
-           L.outcome('cancelled', 0, now_ms, tries.starts, why or 'cancelled while waiting',
-                     ''), now_ms,
-           tonumber(job.k or '0'))
-  L.count(R, 'cancelled', job.queue, 1)
+  db('ZREM', jobs.waiting_key(R, job, tries), id)
+  jobs.finish(R, job, id, jobs.outcome('cancelled', 0, now_ms, tries.starts, why or
+                                       'cancelled while waiting', ''), now_ms,
+              tonumber(job.k or '0'))
+  commit.count(R, 'cancelled', job.queue, 1)
   return 'cancelled'
 end
 
-L.register('later_cancel', {'allow-oom'}, function(R, args)
-  local id = L.check_id(R, args[1])
+register('later_cancel', {'allow-oom'}, function(R, args)
+  local id = uniques.check_id(R, args[1])
   if args[2] and string.lower(args[2]) ~= 'waiting' then
-    L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[2]) .. ' (there is only: waiting)')
+    fail('ELATER_OPTION', 'unknown option ' .. quote(args[2]) .. ' (there is only: waiting)')
   end
   local queue, key = string.match(args[1], '^([^@]*)@(.+)$')
-  if queue and not L.is_live(L.locate(R, id)) then
+  if queue and not jobs.is_live(jobs.locate(R, id)) then
     db('DEL', R .. ':uniq:' .. queue .. ':' .. key)
     return 'freed'
   end
-  local state, job, tries = L.find(R, id)
-  if not L.is_live(state) then
-    L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ' already')
+  local state, job, tries = jobs.find(R, id)
+  if not jobs.is_live(state) then
+    fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ' already')
   elseif state == 'running' and args[2] then
-    L.fail('ELATER_STATE', 'job ' .. id .. ' is running')
+    fail('ELATER_STATE', 'job ' .. id .. ' is running')
   end
-  local book = L.book(R, L.now_us())
-  local answer = L.cancel(book, id, state, job, tries)
-  L.hand_on(book)
+  local ledger = gate.ledger(R, clock.now_us())
+  local answer = cancels.cancel(ledger, id, state, job, tries)
+  waiters.hand_on(ledger)
   return answer
 end)

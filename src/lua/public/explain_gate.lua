@@ -1,6 +1,9 @@
 -- Reports for later_explain why a job is parked at a gate: the holders of the gate, when it opens,
 -- and who waits before the job. Nothing is changed.
 
+local explain_gates = module 'public/explain_gate'
+local gate_calls, instant, jobs, limits, waiters, explain = use(
+  'calls/gates', 'core/instant', 'core/jobs', 'gates/limits', 'gates/waiters', 'public/explain')
 local HOLDERS = 20
 local WAITERS_MAX = 1000
 local WAITS_FOR = {lock = 'lock', sem = 'semaphore', rate = 'rate'}
@@ -8,7 +11,7 @@ local WAITS_FOR = {lock = 'lock', sem = 'semaphore', rate = 'rate'}
 -- The waiters before this ticket that would be offered a permit. -> {{name, how many jobs}...}, how
 -- many in all, how many of its own queue, whether only WAITERS_MAX names were read
 local function before_ticket(e, g, ticket)
-  local below = '(' .. L.int(ticket)
+  local below = '(' .. int(ticket)
   local names = redis.call('ZRANGEBYSCORE', g.waiters, '-inf', below, 'LIMIT', 0, WAITERS_MAX)
   local list, all, own = {}, 0, 0
   if #names == 0 then
@@ -23,9 +26,9 @@ local function before_ticket(e, g, ticket)
   for i, who in ipairs(names) do
     local n
     if string.match(who, '^[@=]') then
-      local until_ms = L.whole(string.match(spots[i] or '', '^%d+ (%d+)$')) or 0
+      local until_ms = whole(string.match(spots[i] or '', '^%d+ (%d+)$')) or 0
       n = (until_ms == 0 or until_ms >= e.now_ms) and 1 or 0
-    elseif who ~= e.queue and L.paused_until(pauses[i], e.now_ms) then
+    elseif who ~= e.queue and instant.paused_until(pauses[i], e.now_ms) then
       n = 0
     else
       n = redis.call('ZCOUNT', e.R .. ':line:' .. who .. ':' .. g.id, '-inf', below)
@@ -44,29 +47,28 @@ local function tell_before(e, g, ticket)
   for _, one in ipairs(list) do
     local who = one[1]
     words[#words + 1] = string.sub(who, 1, 1) == '=' and 'caller ' .. string.sub(who, 2) or
-                        string.sub(who, 1, 1) == '@' and 'program ' .. who or
-                        L.int(one[2]) .. ' of queue ' .. who
+      string.sub(who, 1, 1) == '@' and 'program ' .. who or int(one[2]) .. ' of queue ' .. who
   end
-  L.tell(e, 'ahead', all)
-  L.tell(e, 'ahead_queue', own)
+  explain.tell(e, 'ahead', all)
+  explain.tell(e, 'ahead_queue', own)
   if all == 0 then
     return all, 'nobody waits before it'
   end
-  return all, (is_more and 'at least ' or '') .. L.int(all) .. (all == 1 and ' waits' or ' wait') ..
-         ' before it: ' .. L.listed(words)
+  return all, (is_more and 'at least ' or '') .. int(all) .. (all == 1 and ' waits' or ' wait') ..
+         ' before it: ' .. explain.listed(words)
 end
 
 -- -> queue and host of a job that holds a permit, and a text about it
 local function job_holder(e, id)
-  local state, job, _, epoch = L.locate(e.R, id)
-  local name = 'job ' .. L.one_line(string.sub(id, 1, 40)) ..
-               (job and ' of queue ' .. job.queue or '')
+  local state, job, _, epoch = jobs.locate(e.R, id)
+  local name = 'job ' .. one_line(string.sub(id, 1, 40)) .. (job and ' of queue ' .. job.queue or
+                                                             '')
   local queue = job and job.queue or ''
   if state == 'running' then
-    local row = redis.call('HMGET', e.R .. ':worker:' .. L.int(epoch), 'host', 'pid')
-    return queue, row[1] or '', name .. ' on ' .. L.where(row[1], row[2])
+    local row = redis.call('HMGET', e.R .. ':worker:' .. int(epoch), 'host', 'pid')
+    return queue, row[1] or '', name .. ' on ' .. explain.where(row[1], row[2])
   elseif state == 'parked' then
-    local spot = L.read_spot(redis.call('HGET', e.R .. ':parked', id))
+    local spot = waiters.read_spot(redis.call('HGET', e.R .. ':parked', id))
     local next_gate = spot and spot.gates[spot.at]
     return queue, '', name .. (next_gate and ' (reserved, it waits for ' .. next_gate .. ')' or
                                ' (let in, about to start)')
@@ -76,29 +78,30 @@ end
 
 -- -> queue and host of any holder, and a text about it
 local function one_holder(e, who, until_ms)
-  local lease = until_ms > 0 and ' (its lease ends in ' .. L.span(until_ms - e.now_ms) .. ')' or ''
+  local lease = until_ms > 0 and ' (its lease ends in ' .. explain.span(until_ms - e.now_ms) ..
+                ')' or ''
   if string.sub(who, 1, 1) == '=' then
-    return '', '', 'caller ' .. L.one_line(string.sub(who, 2)) .. lease
+    return '', '', 'caller ' .. one_line(string.sub(who, 2)) .. lease
   elseif string.sub(who, 1, 1) == '@' then
     local row = redis.call('HMGET', e.R .. ':worker:' .. string.sub(who, 2), 'host', 'pid')
-    return '', row[1] or '', 'a program on ' .. L.where(row[1], row[2]) .. lease
+    return '', row[1] or '', 'a program on ' .. explain.where(row[1], row[2]) .. lease
   end
   return job_holder(e, who)
 end
 
 -- Report the holders. -> how many, the first few in words, since_ms and until_ms of the first
 local function tell_holders(e, g)
-  local n, list = L.holders(e.book, g)
+  local n, list = gate_calls.holders(e.ledger, g)
   local flat, words = {}, {}
   for i = 1, math.min(#list, 4 * HOLDERS), 4 do
     local queue, host, text = one_holder(e, list[i], list[i + 2])
-    for _, value in ipairs({list[i], queue, host, L.int(list[i + 2])}) do
+    for _, value in ipairs({list[i], queue, host, int(list[i + 2])}) do
       flat[#flat + 1] = value
     end
     words[#words + 1] = text
   end
-  L.tell(e, 'holders', #flat > 0 and flat)
-  return n, L.listed(words, n), list[2], list[3]
+  explain.tell(e, 'holders', #flat > 0 and flat)
+  return n, explain.listed(words, n), list[2], list[3]
 end
 
 -- -> why a semaphore or rate lets nobody in (it is not defined, is defined as the other kind, or
@@ -106,7 +109,7 @@ end
 -- and a shell might execute parts of it.
 local function closed(e, g, kind)
   local other = g.kind == 'sem' and 'rate' or 'sem'
-  if not g.limit and L.limit_of(e.R, other, g.name) then
+  if not g.limit and limits.limit_of(e.R, other, g.name) then
     return g.name .. ' is defined as a ' .. (other == 'sem' and 'semaphore' or other) ..
            ', and as no ' .. kind
   elseif not g.limit then
@@ -124,46 +127,49 @@ function GATES.lock(e, g)
   if n == 0 then
     return nil
   end
-  L.tell(e, 'held_since_ms', since_ms > 0 and since_ms)
-  L.tell(e, 'until_ms', until_ms > 0 and until_ms)
+  explain.tell(e, 'held_since_ms', since_ms > 0 and since_ms)
+  explain.tell(e, 'until_ms', until_ms > 0 and until_ms)
   -- Depth 0: the lock is reserved for a caller that has not taken it yet.
   local is_kept = redis.call('HGET', g.key, 'depth') == '0'
   return 'lock ' .. g.name .. (is_kept and ' is kept for ' or ' is held by ') .. words ..
-         (since_ms > 0 and ', for ' .. L.span(e.now_ms - since_ms) or '')
+         (since_ms > 0 and ', for ' .. explain.span(e.now_ms - since_ms) or '')
 end
 
 function GATES.sem(e, g)
   local n, words = tell_holders(e, g)
-  L.tell(e, 'limit', g.limit and g.limit.n)
-  L.tell(e, 'held', n)
+  explain.tell(e, 'limit', g.limit and g.limit.n)
+  explain.tell(e, 'held', n)
   local text = closed(e, g, 'semaphore')
   if text then
     return text
   elseif n < g.limit.n then
     return nil
   end
-  return 'semaphore ' .. g.name .. ' is full, ' .. L.int(n) .. ' of ' ..
-         L.plural(g.limit.n, 'permit') .. ': ' .. words
+  return 'semaphore ' .. g.name .. ' is full, ' .. int(n) .. ' of ' .. explain.plural(g.limit.n,
+                                                                                      'permit') ..
+         ': ' .. words
 end
 
 function GATES.rate(e, g)
-  L.tell(e, 'limit', g.limit and L.limit_text(g.limit))
+  explain.tell(e, 'limit', g.limit and limits.limit_text(g.limit))
   local text = closed(e, g, 'rate')
   if text then
     return text
   end
-  local opens_ms, kept = L.next_pass(e.book, g)
+  local opens_ms, kept = gate_calls.next_pass(e.ledger, g)
   if opens_ms == 0 then
     return nil
   end
-  L.tell(e, 'until_ms', opens_ms)
-  return 'rate ' .. g.name .. ' is used up, ' ..
-         (opens_ms and 'the next start passes in ' .. L.span(opens_ms - e.now_ms) or
-          'its starts are kept for ' .. L.plural(kept, 'job') .. ' let in and not claimed yet')
+  explain.tell(e, 'until_ms', opens_ms)
+  return 'rate ' .. g.name .. ' is used up, ' .. (opens_ms and 'the next start passes in ' ..
+                                                  explain.span(opens_ms - e.now_ms) or
+                                                  'its starts are kept for ' ..
+                                                  explain.plural(kept, 'job') ..
+                                                  ' let in and not claimed yet')
 end
 
 -- -> waits_for, text; nil: the gate is open and nobody waits before the job
-function L.explain_gate(e, g, ticket)
+function explain_gates.explain_gate(e, g, ticket)
   local text = GATES[g.kind](e, g)
   local before, words = tell_before(e, g, ticket)
   if text then

@@ -20,8 +20,8 @@ local function read_kind(word)
     is_known = is_known or kind == word
   end
   if not is_known then
-    L.fail('ELATER_OPTION', 'kind ' .. L.quote(word) .. ' is none of ' ..
-           table.concat(KINDS, ' ') .. ' gate')
+    fail('ELATER_OPTION', 'kind ' .. quote(word) .. ' is none of ' .. table.concat(KINDS, ' ') ..
+         ' gate')
   end
   return function(kind)
     return kind == word or word == 'gate' and GATES[kind]
@@ -34,22 +34,22 @@ local function read_options(args)
   for i = 2, #args, 2 do
     local name = string.lower(args[i])
     if name ~= 'kind' and name ~= 'limit' then
-      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) .. ' (kind limit)')
+      fail('ELATER_OPTION', 'unknown option ' .. quote(args[i]) .. ' (kind limit)')
     elseif not args[i + 1] then
-      L.fail('ELATER_ARGS', 'option ' .. name .. ' has no value')
+      fail('ELATER_ARGS', 'option ' .. name .. ' has no value')
     elseif seen[name] then
-      L.fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
+      fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
     elseif name == 'kind' then
       kind = string.lower(args[i + 1])
       is_wanted = read_kind(kind)
     else
-      limit = L.check_whole('ELATER_OPTION', 'limit', args[i + 1], 1, LIMIT_MAX)
+      limit = check_whole('ELATER_OPTION', 'limit', args[i + 1], 1, LIMIT_MAX)
     end
     seen[name] = true
   end
   if limit > SOME_MAX and (not kind or kind == 'gate') then
-    L.fail('ELATER_OPTION', 'a limit above ' .. L.int(SOME_MAX) .. ' goes with one kind,' ..
-           ' not with several: give kind')
+    fail('ELATER_OPTION', 'a limit above ' .. int(SOME_MAX) .. ' goes with one kind,' ..
+         ' not with several: give kind')
   end
   return is_wanted, limit
 end
@@ -63,11 +63,11 @@ local function behind(prefix)
   return string.sub(prefix, 1, n - 1) .. string.char(string.byte(prefix, n) + 1)
 end
 
-L.register('later_find', {'no-writes'}, function(R, args)
+register('later_find', {'no-writes'}, function(R, args)
   local prefix = args[1]
   if not prefix or #prefix > PREFIX_MAX then
-    L.fail('ELATER_ARGS', 'give PREFIX [kind K] [limit N]; PREFIX has at most ' ..
-           L.int(PREFIX_MAX) .. ' bytes, and is empty for all names')
+    fail('ELATER_ARGS', 'give PREFIX [kind K] [limit N]; PREFIX has at most ' .. int(PREFIX_MAX) ..
+         ' bytes, and is empty for all names')
   end
   local is_wanted, limit = read_options(args)
   local reply = {}

@@ -16,22 +16,26 @@
 -- Errors: ELATER_ARGS GATE OPTION TIME FULL TYPE. Cost: O(those it lets in) for a name, O(gates
 -- with waiters) for a template.
 
+local limit_calls = module 'public/limit'
+local clock, gate, limits, rates, waiters, adds, change, commit = use(
+  'core/clock', 'gates/gate', 'gates/limits', 'gates/rates', 'gates/waiters', 'public/add',
+  'txn/change', 'txn/commit')
 local OPEN_MAX = 64         -- gates that a change opens itself; queues that it wakes at each
 
 -- ---- gates with waiters
 
 -- A definition changed: jobs parked at these gates may start now, or at another time than before.
 -- Wake the workers of their queues, which learn the time from their next step.
-local function tell_waiters(book, ids)
+local function tell_waiters(ledger, ids)
   local told = {}
   for _, id in ipairs(ids) do
     -- A key of a foreign type must not fail the definition; a step that parks a job there reports
     -- it.
-    local ok, waiters = L.try(db, 'ZRANGE', book.R .. ':wait:' .. id, 0, OPEN_MAX - 1)
-    for _, queue in ipairs(ok and waiters or {}) do
+    local ok, queues = change.try(db, 'ZRANGE', ledger.R .. ':wait:' .. id, 0, OPEN_MAX - 1)
+    for _, queue in ipairs(ok and queues or {}) do
       if not told[queue] and not string.match(queue, '^[@=]') then
         told[queue] = true
-        L.wake(book.R, queue)
+        commit.wake(ledger.R, queue)
       end
     end
   end
@@ -39,14 +43,15 @@ end
 
 -- -> the gates that this definition is for: one for a name; for a template those in R:timers that
 -- fit it, since each semaphore and rate with waiters has a timer
-local function gates_under(book, kind, name)
+local function gates_under(ledger, kind, name)
   if not string.find(name, '{key}', 1, true) then
     return {kind .. ':' .. name}
   end
   local out, prefix = {}, 'gate:' .. kind .. ':'
-  book.timers = book.timers or db('ZRANGE', book.R .. ':timers', 0, -1)
-  for _, what in ipairs(book.timers) do
-    if string.sub(what, 1, #prefix) == prefix and L.fits(name, string.sub(what, #prefix + 1)) then
+  ledger.timers = ledger.timers or db('ZRANGE', ledger.R .. ':timers', 0, -1)
+  for _, what in ipairs(ledger.timers) do
+    if string.sub(what, 1, #prefix) == prefix and
+       limits.fits(name, string.sub(what, #prefix + 1)) then
       out[#out + 1] = string.sub(what, 6)
     end
   end
@@ -55,42 +60,42 @@ end
 
 -- A sliding rate keeps its claims for as long as it counted them when they were made. If it became
 -- longer, it needs them for longer.
-local function keep_claims(book, id)
-  local g = L.gate(book, id)
+local function keep_claims(ledger, id)
+  local g = gate.of(ledger, id)
   if g.kind == 'rate' and g.limit and g.limit.algorithm == 'sliding' and db('ZCARD', g.key) > 0 then
-    db('PEXPIREAT', g.key, book.now_ms + math.ceil(g.limit.per_us / 1000) + 1000)
+    db('PEXPIREAT', g.key, ledger.now_ms + math.ceil(g.limit.per_us / 1000) + 1000)
   end
 end
 
--- The definition of a name or template changed: L.hand_on will see to its waiters. From
+-- The definition of a name or template changed: waiters.hand_on will see to its waiters. From
 -- gate number OPEN_MAX + 1 on a timer makes the next steps do it. -> the gates
-function L.touch_under(book, kind, name)
-  local ids = gates_under(book, kind, name)
+function limit_calls.touch_under(ledger, kind, name)
+  local ids = gates_under(ledger, kind, name)
   for i, id in ipairs(ids) do
     if i <= OPEN_MAX then
-      L.touch(book, id)
+      gate.touch(ledger, id)
     else
-      L.arm(book, 'gate:' .. id, book.now_ms)
+      waiters.arm(ledger, 'gate:' .. id, ledger.now_ms)
     end
   end
   return ids
 end
 
 -- The same; free permits are handed on at once, and workers are woken.
-function L.limit_changed(R, kind, name)
-  local book = L.book(R, L.now_us())
-  local ids = L.touch_under(book, kind, name)
+function limit_calls.limit_changed(R, kind, name)
+  local ledger = gate.ledger(R, clock.now_us())
+  local ids = limit_calls.touch_under(ledger, kind, name)
   for i = 1, math.min(#ids, OPEN_MAX) do
-    L.unless_foreign(keep_claims, book, ids[i])
+    change.unless_foreign(keep_claims, ledger, ids[i])
   end
-  L.hand_on(book)
-  tell_waiters(book, ids)
+  waiters.hand_on(ledger)
+  tell_waiters(ledger, ids)
 end
 
 -- ---- definitions
 
 local function whole_number(what, text, max)
-  return L.check_whole('ELATER_OPTION', what, text or '', 0, max)
+  return check_whole('ELATER_OPTION', what, text or '', 0, max)
 end
 
 local function read_options(args, at)
@@ -105,8 +110,8 @@ local function read_options(args, at)
       given[name] = string.lower(args[at + 1])
       at = at + 2
     else
-      L.fail('ELATER_OPTION', L.quote(args[at]) .. ' is unknown, given twice or has no value ' ..
-             '(there are: burst algorithm on_lost missing)')
+      fail('ELATER_OPTION', quote(args[at]) .. ' is unknown, given twice or has no value ' ..
+           '(there are: burst algorithm on_lost missing)')
     end
   end
   return given
@@ -115,51 +120,51 @@ end
 local function semaphore_text(value, given)
   local on_lost = given.on_lost or 'keep'
   if given.burst or given.algorithm then
-    L.fail('ELATER_OPTION', 'burst and algorithm belong to a rate')
+    fail('ELATER_OPTION', 'burst and algorithm belong to a rate')
   elseif on_lost ~= 'keep' and on_lost ~= 'kill' then
-    L.fail('ELATER_OPTION', 'on_lost ' .. L.quote(on_lost) .. ' is neither keep nor kill')
+    fail('ELATER_OPTION', 'on_lost ' .. quote(on_lost) .. ' is neither keep nor kill')
   end
-  return 'semaphore ' .. L.int(whole_number('semaphore', value, L.MAX_PERMITS)) .. ' ' .. on_lost
+  return 'semaphore ' .. int(whole_number('semaphore', value, limits.MAX_PERMITS)) .. ' ' .. on_lost
 end
 
 local function rate_text(value, given)
   local count, per = string.match(value or '', '^(%d+)/(%w+)$')
   if given.on_lost then
-    L.fail('ELATER_OPTION', 'on_lost belongs to a semaphore')
+    fail('ELATER_OPTION', 'on_lost belongs to a semaphore')
   elseif not count then
-    L.fail('ELATER_OPTION', 'rate ' .. L.quote(value or '') .. ' is not like 100/1m')
+    fail('ELATER_OPTION', 'rate ' .. quote(value or '') .. ' is not like 100/1m')
   end
-  local n, per_ms = whole_number('rate', count, L.MAX_PERMITS), L.positive('rate', per)
+  local n, per_ms = whole_number('rate', count, limits.MAX_PERMITS), adds.positive('rate', per)
   local algorithm = given.algorithm == 'funnel' and 'gcra' or given.algorithm or 'gcra'
-  if not L.RATES[algorithm] then
-    L.fail('ELATER_OPTION', 'algorithm ' .. L.quote(algorithm) ..
-           ' is none of gcra funnel sliding fixed')
+  if not rates.RATES[algorithm] then
+    fail('ELATER_OPTION', 'algorithm ' .. quote(algorithm) ..
+         ' is none of gcra funnel sliding fixed')
   elseif given.burst and algorithm ~= 'gcra' then
-    L.fail('ELATER_OPTION', 'burst belongs to gcra')
+    fail('ELATER_OPTION', 'burst belongs to gcra')
   elseif algorithm == 'sliding' and n > 10000 then
-    L.fail('ELATER_OPTION', 'sliding keeps every start: at most 10000 in its time, use gcra')
+    fail('ELATER_OPTION', 'sliding keeps every start: at most 10000 in its time, use gcra')
   end
-  local burst = given.burst and whole_number('burst', given.burst, L.MAX_PERMITS) or 1
+  local burst = given.burst and whole_number('burst', given.burst, limits.MAX_PERMITS) or 1
   if burst < 1 then
-    L.fail('ELATER_OPTION', 'burst must be at least 1')
+    fail('ELATER_OPTION', 'burst must be at least 1')
   end
-  return 'rate ' .. algorithm .. ' ' .. L.int(n) .. ' ' .. L.int(per_ms) .. ' ' .. L.int(burst)
+  return 'rate ' .. algorithm .. ' ' .. int(n) .. ' ' .. int(per_ms) .. ' ' .. int(burst)
 end
 
 -- Refuse what is no name of a limit. -> the name
-function L.check_limit_name(name)
-  L.check_gate_name('limit', name)
+function limit_calls.check_limit_name(name)
+  limits.check_gate_name('limit', name)
   local _, to = string.find(name, '{key}', 1, true)
   if name == '{}' or name == '{key}' or (to and string.find(name, '{key}', to + 1, true)) then
-    L.fail('ELATER_GATE', L.quote(name) ..
-           ' is no name of a limit: {key} may stand in it once, beside other text')
+    fail('ELATER_GATE', quote(name) ..
+         ' is no name of a limit: {key} may stand in it once, beside other text')
   end
   return name
 end
 
 -- Add these names to the list of templates in R:limits, or remove them. Names without {key} are no
 -- templates and are ignored.
-function L.list_templates(R, names, is_in)
+function limit_calls.list_templates(R, names, is_in)
   local given, out = {}, {}
   for _, name in ipairs(names) do
     given[name] = string.find(name, '{key}', 1, true) and true or nil
@@ -182,8 +187,8 @@ function L.list_templates(R, names, is_in)
   end
 end
 
-L.register('later_limit_set', {}, function(R, args)
-  local name, kind = L.check_limit_name(args[1]), string.lower(args[2] or '')
+register('later_limit_set', {}, function(R, args)
+  local name, kind = limit_calls.check_limit_name(args[1]), string.lower(args[2] or '')
   local given = read_options(args, 4)
   local text
   if kind == 'semaphore' then
@@ -191,33 +196,33 @@ L.register('later_limit_set', {}, function(R, args)
   elseif kind == 'rate' then
     text = rate_text(args[3], given)
   else
-    L.fail('ELATER_ARGS', 'give NAME semaphore N or NAME rate N/D, and options')
+    fail('ELATER_ARGS', 'give NAME semaphore N or NAME rate N/D, and options')
   end
   local was = db('HGET', R .. ':limits', name)
   if was and given.missing then
     return 'kept'
-  elseif not was and db('HLEN', R .. ':limits') > L.MAX_LIMITS then
-    L.fail('ELATER_FULL', 'there are ' .. L.int(L.MAX_LIMITS) ..
-           ' limits already; one with {key} serves many names')
+  elseif not was and db('HLEN', R .. ':limits') > limits.MAX_LIMITS then
+    fail('ELATER_FULL', 'there are ' .. int(limits.MAX_LIMITS) ..
+         ' limits already; one with {key} serves many names')
   end
   db('HSET', R .. ':limits', name, text)
-  L.list_templates(R, {name}, true)
-  L.limit_changed(R, L.parse_limit(text).kind, name)
+  limit_calls.list_templates(R, {name}, true)
+  limit_calls.limit_changed(R, limits.parse_limit(text).kind, name)
   return 'set'
 end)
 
-L.register('later_limit_del', {'allow-oom'}, function(R, args)
-  local name = L.check_limit_name(args[1])
-  local was = L.parse_limit(db('HGET', R .. ':limits', name) or nil)
+register('later_limit_del', {'allow-oom'}, function(R, args)
+  local name = limit_calls.check_limit_name(args[1])
+  local was = limits.parse_limit(db('HGET', R .. ':limits', name) or nil)
   local gone = db('HDEL', R .. ':limits', name)
-  L.list_templates(R, {name}, false)
+  limit_calls.list_templates(R, {name}, false)
   if was then
-    L.limit_changed(R, was.kind, name)
+    limit_calls.limit_changed(R, was.kind, name)
   end
   return gone
 end)
 
-L.register('later_limits', {'no-writes'}, function(R)
+register('later_limits', {'no-writes'}, function(R)
   local all, out = db('HGETALL', R .. ':limits'), {}
   for i = 1, #all, 2 do
     if all[i] ~= '{}' then

@@ -4,31 +4,36 @@
 -- T: as for `at`.
 -- Errors: ELATER_ARGS NOJOB STATE TIME. Cost: O(log n).
 
+local moves = module 'public/reschedule'
+local clock, events, instant, jobs, gate, uniques, waiters = use(
+  'core/clock', 'core/events', 'core/instant', 'core/jobs', 'gates/gate', 'gates/uniques',
+  'gates/waiters')
+
 -- Give a waiting or parked job another due time. -> the reply of later_reschedule
-function L.move(R, id, due)
-  local state, job, tries = L.find(R, id)
+function moves.move(R, id, due)
+  local state, job, tries = jobs.find(R, id)
   if state ~= 'waiting' and state ~= 'parked' then
-    L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a waiting one can be moved' ..
-           (state == 'dead' and ' (later_retry runs it again)' or ''))
+    fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a waiting one can be moved' ..
+         (state == 'dead' and ' (later_retry runs it again)' or ''))
   end
-  local book = L.book(R, L.now_us())
-  if L.events then
-    L.event('moved', id, job.queue, due)
+  local ledger = gate.ledger(R, clock.now_us())
+  if events.now then
+    events.add('moved', id, job.queue, due)
   end
   if state == 'parked' then
-    L.unpark(book, job.queue, id)
-    L.enqueue(R, id, job, tries, due)
-    L.hand_on(book)
+    waiters.unpark(ledger, job.queue, id)
+    jobs.enqueue(R, id, job, tries, due)
+    waiters.hand_on(ledger)
     return {id, 'moved', due}
   end
-  L.enqueue(R, id, job, tries, due)
+  jobs.enqueue(R, id, job, tries, due)
   return {id, 'moved', due}
 end
 
-L.register('later_reschedule', {'allow-oom'}, function(R, args)
-  local id = L.check_id(R, args[1])
+register('later_reschedule', {'allow-oom'}, function(R, args)
+  local id = uniques.check_id(R, args[1])
   if not args[2] then
-    L.fail('ELATER_ARGS', 'give ID and the new time')
+    fail('ELATER_ARGS', 'give ID and the new time')
   end
-  return L.move(R, id, L.time(args[2], L.ms(L.now_us()), 'time'))
+  return moves.move(R, id, instant.time(args[2], clock.ms(clock.now_us()), 'time'))
 end)

@@ -7,14 +7,16 @@
 -- output.
 -- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n).
 
-L.register('later_result', {'no-writes'}, function(R, args)
-  local id = L.check_id(R, args[1])
-  local state = L.find(R, id)
+local jobs, uniques = use('core/jobs', 'gates/uniques')
+
+register('later_result', {'no-writes'}, function(R, args)
+  local id = uniques.check_id(R, args[1])
+  local state = jobs.find(R, id)
   local outcome = redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id)
   if not outcome or state == 'running' then
     return {state, '', '', '', '', ''}
   end
-  local kind, code, when, start, text, output = L.read_outcome(outcome)
+  local kind, code, when, start, text, output = jobs.read_outcome(outcome)
   if kind == nil then
     return {state, '', '', '', '', ''}
   end

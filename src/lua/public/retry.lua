@@ -6,23 +6,26 @@
 -- Errors: ELATER_ARGS NOJOB STATE TIME TYPE UNIQUE (another job has its unique key). Cost:
 -- O(log n).
 
-L.register('later_retry', {'allow-oom'}, function(R, args)
-  local id = L.check_id(R, args[1])
-  local state, job, tries = L.find(R, id)
+local membership, clock, events, instant, jobs, uniques = use(
+  'batch/membership', 'core/clock', 'core/events', 'core/instant', 'core/jobs', 'gates/uniques')
+
+register('later_retry', {'allow-oom'}, function(R, args)
+  local id = uniques.check_id(R, args[1])
+  local state, job, tries = jobs.find(R, id)
   if state ~= 'dead' then
-    L.fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a dead one can be retried' ..
-           (state == 'waiting' and ' (later_run_now makes it due at once)' or ''))
+    fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a dead one can be retried' ..
+         (state == 'waiting' and ' (later_run_now makes it due at once)' or ''))
   end
-  local now_ms = L.ms(L.now_us())
-  local due = args[2] and L.time(args[2], now_ms, 'time') or now_ms
-  L.retake_unique(R, id, job)
+  local now_ms = clock.ms(clock.now_us())
+  local due = args[2] and instant.time(args[2], now_ms, 'time') or now_ms
+  uniques.retake(R, id, job)
   tries.attempts, tries.crashes = 0, 0
   db('ZREM', R .. ':dead:' .. job.queue, id)
-  db('HSET', R .. ':tries', id, L.tries_text(tries, due))
-  L.enqueue(R, id, job, tries, due)
-  L.revive_member(R, job.b, id)
-  if L.events then
-    L.event('retried', id, job.queue, due, tries.starts)
+  db('HSET', R .. ':tries', id, jobs.tries_text(tries, due))
+  jobs.enqueue(R, id, job, tries, due)
+  membership.revive_member(R, job.b, id)
+  if events.now then
+    events.add('retried', id, job.queue, due, tries.starts)
   end
   return {id, 'retried', due}
 end)

@@ -12,6 +12,9 @@
 -- Errors: ELATER_ARGS SCHEDULE NOSCHEDULE OPTION QUEUE TIME SIZE KEY FULL TYPE GATE LIMIT.
 -- Cost: O(1).
 
+local schedule_calls = module 'public/schedule'
+local clock, instant, uses, wanted, adds, schedules = use(
+  'core/clock', 'core/instant', 'core/uses', 'gates/wanted', 'public/add', 'schedule/schedules')
 local WINDOW_MS = 86400000
 local EXPRESSION_MAX = 256
 local EVERY_MIN_MS = 1000
@@ -26,29 +29,29 @@ local NICKNAMES = {hourly = true, daily = true, midnight = true, weekly = true, 
 local function one_of(name, value, words, all)
   local lower = string.lower(value)
   if not words[lower] then
-    L.fail('ELATER_OPTION', name .. ' ' .. L.quote(value) .. ' is none of ' .. all)
+    fail('ELATER_OPTION', name .. ' ' .. quote(value) .. ' is none of ' .. all)
   end
   return lower
 end
 
 local function check_zone(name)
   if #name > 64 or not string.find(name, '^%a[%w_+/-]*$') then
-    L.fail('ELATER_OPTION', 'tz ' .. L.quote(name) .. ' is no time zone: Europe/Berlin, or UTC')
+    fail('ELATER_OPTION', 'tz ' .. quote(name) .. ' is no time zone: Europe/Berlin, or UTC')
   end
   return name
 end
 
 local OPTIONS = {
   tz = function(s, v) s.tz = check_zone(v) end,
-  queue = function(s, v) s.queue = L.check_queue(v) end,
+  queue = function(s, v) s.queue = check_queue(v) end,
   overlap = function(s, v)
     s.overlap = one_of('overlap', v, OVERLAPS, 'allow skip queue replace')
   end,
   catch_up = function(s, v) s.catch_up = one_of('catch_up', v, CATCH_UPS, 'none last all') end,
-  catch_up_window = function(s, v) s.catch_up_window = L.positive('catch_up_window', v) end,
-  splay = function(s, v) s.splay = L.duration(v, 'splay') end,
-  from = function(s, v, from_ms) s.from = L.instant(v, from_ms, 'from') end,
-  ['until'] = function(s, v, from_ms) s['until'] = L.instant(v, from_ms, 'until') end,
+  catch_up_window = function(s, v) s.catch_up_window = adds.positive('catch_up_window', v) end,
+  splay = function(s, v) s.splay = instant.duration(v, 'splay') end,
+  from = function(s, v, from_ms) s.from = instant.instant(v, from_ms, 'from') end,
+  ['until'] = function(s, v, from_ms) s['until'] = instant.instant(v, from_ms, 'until') end,
 }
 
 -- Refuse what cannot be an expression. C knows the rest.
@@ -64,21 +67,21 @@ local function check_expression(text)
     is_fine = (fields == 5 or fields == 6) and not string.find(text, '[@%c]')
   end
   if not is_fine then
-    L.fail('ELATER_SCHEDULE', L.quote(text) .. ' is no expression of cron: minute hour day ' ..
-           'month weekday, or with the second first, or @hourly @daily @weekly @monthly @yearly')
+    fail('ELATER_SCHEDULE', quote(text) .. ' is no expression of cron: minute hour day ' ..
+         'month weekday, or with the second first, or @hourly @daily @weekly @monthly @yearly')
   end
 end
 
 local function read_when(kind, text)
   kind = string.lower(kind or '')
   if kind == 'every' then
-    if L.duration(text, 'every') < EVERY_MIN_MS then
-      L.fail('ELATER_TIME', 'every ' .. L.quote(text) .. ' is shorter than 1s')
+    if instant.duration(text, 'every') < EVERY_MIN_MS then
+      fail('ELATER_TIME', 'every ' .. quote(text) .. ' is shorter than 1s')
     end
   elseif kind == 'cron' then
     check_expression(text)
   else
-    L.fail('ELATER_ARGS', 'give NAME cron EXPRESSION|every D [name value]... PAYLOAD')
+    fail('ELATER_ARGS', 'give NAME cron EXPRESSION|every D [name value]... PAYLOAD')
   end
   return kind .. ' ' .. text
 end
@@ -90,13 +93,13 @@ local function read_options(s, job, args, from, to, from_ms)
   for i = from, to, 2 do
     local name, value = string.lower(args[i]), args[i + 1]
     if OF_JOB[name] then
-      L.option(job, seen, name, value, job.due)
+      adds.option(job, seen, name, value, job.due)
       words[#words + 1] = name .. ' ' .. value
     elseif not OPTIONS[name] then
-      L.fail('ELATER_OPTION', 'unknown option ' .. L.quote(args[i]) ..
-             ' (the payload comes last, after the options)')
+      fail('ELATER_OPTION', 'unknown option ' .. quote(args[i]) ..
+           ' (the payload comes last, after the options)')
     elseif seen[name] then
-      L.fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
+      fail('ELATER_OPTION', 'option ' .. name .. ' is given twice')
     else
       seen[name] = true
       OPTIONS[name](s, value, from_ms)
@@ -107,30 +110,30 @@ end
 
 local function check(R, s, job)
   if (s.overlap == 'queue' or s.overlap == 'replace') and job.l then
-    L.fail('ELATER_OPTION', 'overlap ' .. s.overlap .. ' has a lock of its own: take lock out')
+    fail('ELATER_OPTION', 'overlap ' .. s.overlap .. ' has a lock of its own: take lock out')
   elseif s.from and s['until'] and s.from >= s['until'] then
-    L.fail('ELATER_TIME', 'from is not before until')
-  elseif #s.payload > L.BIG then
-    L.fail('ELATER_SIZE', 'the payload of a schedule has ' .. L.int(#s.payload) ..
-           ' bytes, at most ' .. L.int(L.BIG) .. ' fit')
+    fail('ELATER_TIME', 'from is not before until')
+  elseif #s.payload > BIG then
+    fail('ELATER_SIZE', 'the payload of a schedule has ' .. int(#s.payload) .. ' bytes, at most ' ..
+         int(BIG) .. ' fit')
   end
   job.queue = s.queue
-  L.check_payload(R, s.queue, s.payload)
-  L.new_names(R, L.schedule_queues(s))
-  L.check_gates(R, job, L.queue_gates(db('HGET', R .. ':queues', s.queue)))
+  adds.check_payload(R, s.queue, s.payload)
+  uses.new_names(R, uses.queues_of(s))
+  adds.check_gates(R, job, wanted.queue_gates(db('HGET', R .. ':queues', s.queue)))
 end
 
--- NAME KIND TEXT [name value]... PAYLOAD -> the checked schedule, for L.put_schedule. from_ms: what
+-- NAME KIND TEXT [name value]... PAYLOAD -> the checked schedule, for schedules.put. from_ms: what
 -- +DURATION counts from; nil for a file, where it is refused, as workers read it at other times
-function L.read_schedule(R, args, now_ms, from_ms)
+function schedule_calls.read_schedule(R, args, now_ms, from_ms)
   local n, job = #args, {priority = 5, due = now_ms}
   if n < 4 or n % 2 == 1 then
-    L.fail('ELATER_ARGS', 'give NAME cron EXPRESSION|every D [name value]... PAYLOAD')
+    fail('ELATER_ARGS', 'give NAME cron EXPRESSION|every D [name value]... PAYLOAD')
   end
-  local s = {name = L.check_schedule_name(args[1]), when = read_when(args[2], args[3]), tz = 'UTC',
+  local s = {name = schedules.check_name(args[1]), when = read_when(args[2], args[3]), tz = 'UTC',
              overlap = 'allow', catch_up = 'last', catch_up_window = WINDOW_MS, payload = args[n]}
   read_options(s, job, args, 4, n - 1, from_ms)
-  s.queue = s.queue or L.check_queue(args[1])
+  s.queue = s.queue or check_queue(args[1])
   if s.options == '' then
     s.options = nil
   end
@@ -138,16 +141,16 @@ function L.read_schedule(R, args, now_ms, from_ms)
   return s
 end
 
-L.register('later_schedule_set', {}, function(R, args)
-  local now_us = L.now_us()
-  local s = L.read_schedule(R, args, L.ms(now_us), L.ms(now_us))
-  local status = L.put_schedule(R, s, now_us)
+register('later_schedule_set', {}, function(R, args)
+  local now_us = clock.now_us()
+  local s = schedule_calls.read_schedule(R, args, clock.ms(now_us), clock.ms(now_us))
+  local status = schedules.put(R, s, now_us)
   db('ZREM', R .. ':schedule:file', s.name)
   return {s.name, status}
 end)
 
-L.register('later_schedule_del', {'allow-oom'}, function(R, args)
-  local s = L.need_schedule(R, args[1])
-  L.drop_schedule(R, s.name, L.now_us())
+register('later_schedule_del', {'allow-oom'}, function(R, args)
+  local s = schedules.need(R, args[1])
+  schedules.drop(R, s.name, clock.now_us())
   return {s.name, 'deleted'}
 end)

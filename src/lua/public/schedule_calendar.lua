@@ -4,10 +4,12 @@
 -- counts them. The schedule may be gone.
 -- Errors: ELATER_ARGS SCHEDULE TYPE. no-writes. Cost: O(1).
 
-L.register('later_schedule_calendar', {'no-writes'}, function(R, args)
-  local name, year = L.check_schedule_name(args[1]), L.whole(args[2])
+local schedules = use 'schedule/schedules'
+
+register('later_schedule_calendar', {'no-writes'}, function(R, args)
+  local name, year = schedules.check_name(args[1]), whole(args[2])
   if not year or year < 1970 or year > 9999 then
-    L.fail('ELATER_ARGS', 'give NAME YEAR')
+    fail('ELATER_ARGS', 'give NAME YEAR')
   end
-  return db('GET', R .. ':cal:' .. name .. ':' .. L.int(year)) or ''
+  return db('GET', R .. ':cal:' .. name .. ':' .. int(year)) or ''
 end)

@@ -5,14 +5,16 @@
 -- who, reason and time.
 -- Errors: ELATER_ARGS SCHEDULE NOSCHEDULE OPTION TIME TYPE. Cost: O(1).
 
-L.register('later_schedule_pause', {'allow-oom'}, function(R, args)
-  local s = L.need_schedule(R, args[1])
-  db('HSET', R .. ':schedule:paused', s.name, L.read_pause(args, L.ms(L.now_us())))
+local clock, pauses, schedules = use('core/clock', 'public/pause', 'schedule/schedules')
+
+register('later_schedule_pause', {'allow-oom'}, function(R, args)
+  local s = schedules.need(R, args[1])
+  db('HSET', R .. ':schedule:paused', s.name, pauses.read_pause(args, clock.ms(clock.now_us())))
   return {s.name, 'paused'}
 end)
 
-L.register('later_schedule_resume', {'allow-oom'}, function(R, args)
-  local s = L.need_schedule(R, args[1])
+register('later_schedule_resume', {'allow-oom'}, function(R, args)
+  local s = schedules.need(R, args[1])
   local was = db('HDEL', R .. ':schedule:paused', s.name)
   return {s.name, was == 1 and 'resumed' or 'repeated'}
 end)

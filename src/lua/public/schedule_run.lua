@@ -8,29 +8,31 @@
 -- status: added | skipped
 -- Errors: ELATER_ARGS SCHEDULE NOSCHEDULE OPTION TIME, and those of later_add. Cost: as later_add.
 
+local clock, instant, gate, waiters, schedules = use(
+  'core/clock', 'core/instant', 'gates/gate', 'gates/waiters', 'schedule/schedules')
 local FORM = 'give NAME [at T] [for T] [force]'
 
-L.register('later_schedule_run', {}, function(R, args)
-  local s, book = L.need_schedule(R, args[1]), L.book(R, L.now_us())
+register('later_schedule_run', {}, function(R, args)
+  local s, ledger = schedules.need(R, args[1]), gate.ledger(R, clock.now_us())
   local given, i = {}, 2
   while args[i] do
     local name = string.lower(args[i])
     if given[name] or (name ~= 'force' and not args[i + 1]) then
-      L.fail('ELATER_OPTION', FORM)
+      fail('ELATER_OPTION', FORM)
     elseif name == 'at' then
-      given.at, i = L.time(args[i + 1], book.now_ms, 'at'), i + 2
+      given.at, i = instant.time(args[i + 1], ledger.now_ms, 'at'), i + 2
     elseif name == 'for' then
-      given['for'], i = L.instant(args[i + 1], book.now_ms, 'for'), i + 2
+      given['for'], i = instant.instant(args[i + 1], ledger.now_ms, 'for'), i + 2
     elseif name == 'force' then
       given.force, i = true, i + 1
     else
-      L.fail('ELATER_OPTION', FORM)
+      fail('ELATER_OPTION', FORM)
     end
   end
-  local c, due = L.schedule_cursor(R, s.name), given.at or book.now_ms
+  local c, due = schedules.cursor(R, s.name), given.at or ledger.now_ms
   local times = {at = given['for'] or due, due = due}
-  local id, due_ms = L.start_occurrence(book, s, c, times, nil, given.force)
-  L.put_cursor(R, s.name, c)
-  L.hand_on(book)
+  local id, due_ms = schedules.start_occurrence(ledger, s, c, times, nil, given.force)
+  schedules.put_cursor(R, s.name, c)
+  waiters.hand_on(ledger)
   return {id or '', id and 'added' or 'skipped', due_ms or 0}
 end)

@@ -6,8 +6,8 @@
 -- (of a kept or dead job: the ids of the jobs that it caused, with commas between them, the last
 -- 100 at least) schedule occurrence_ms (that added it, and for which time) topic (under which it
 -- was published) pinned (w and the epoch of its worker, or h and its host) callback_of (a batch)
--- gate worker progress cancelling outcome (see L.outcome; the last failure of a waiting or dead
--- job, the end of a done one) failures (of its last failed attempts, see L.keep_failure)
+-- gate worker progress cancelling outcome (see jobs.outcome; the last failure of a waiting or dead
+-- job, the end of a done one) failures (of its last failed attempts, see jobs.keep_failure)
 -- payload_bytes payload. Names that do not apply are left out.
 -- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: since
 -- when it runs; its worker tells that of a job that runs for 5 to 15 s.
@@ -16,17 +16,20 @@
 -- died_ms and until_ms (when it is forgotten).
 -- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n) and the payload.
 
+local rooms, chains, clock, jobs, uniques, waiters = use(
+  'claim/rooms', 'core/chains', 'core/clock', 'core/jobs', 'gates/uniques', 'gates/waiters')
+
 -- Put the fields that only jobs in this state have.
 local function put_state(put, R, id, state, tries, score)
   if state == 'waiting' then
     put('due_ms', score)
   elseif state == 'parked' then
-    local spot = L.read_spot(redis.call('HGET', R .. ':parked', id))
+    local spot = waiters.read_spot(redis.call('HGET', R .. ':parked', id))
     put('due_ms', spot and spot.due)
     put('gate', spot and spot.gates[spot.at])
   elseif state == 'running' then
     put('due_ms', tries.due)
-    put('started_ms', L.running_since(R, L.int(score), id))
+    put('started_ms', rooms.running_since(R, int(score), id))
     put('worker', score)
     put('progress', redis.call('HGET', R .. ':progress', id))
     put('cancelling', redis.call('HGET', R .. ':cancel', id))
@@ -41,14 +44,14 @@ local OPTIONS = {'key', 'K', 'timeout_ms', 't', 'expire_ms', 'x', 'keep_ms', 'k'
                  'then', 'n', 'on_dead', 'd', 'parent', 'p', 'batch', 'b', 'caused', 'c',
                  'schedule', 'S', 'occurrence_ms', 'O', 'topic', 'P', 'pinned', 'W'}
 
-L.register('later_show', {'no-writes'}, function(R, args)
-  local id = L.check_id(R, args[1])
-  local state, job, tries, score = L.find(R, id)
+register('later_show', {'no-writes'}, function(R, args)
+  local id = uniques.check_id(R, args[1])
+  local state, job, tries, score = jobs.find(R, id)
   local out = {}
   local function put(name, value)
     if value then
       out[#out + 1] = name
-      out[#out + 1] = type(value) == 'number' and L.int(value) or value
+      out[#out + 1] = type(value) == 'number' and int(value) or value
     end
   end
   local payload = job.big and (redis.call('GET', R .. ':big:' .. id) or '') or
@@ -57,7 +60,7 @@ L.register('later_show', {'no-writes'}, function(R, args)
   put('queue', job.queue)
   put('state', state)
   put('priority', job.priority)
-  put('added_ms', L.made_ms(id))
+  put('added_ms', clock.made_ms(id))
   put_state(put, R, id, state, tries, score)
   put('attempt', tries.attempts)
   put('attempts_max', job.a)
@@ -66,7 +69,7 @@ L.register('later_show', {'no-writes'}, function(R, args)
   for i = 1, #OPTIONS, 2 do
     put(OPTIONS[i], job[OPTIONS[i + 1]])
   end
-  put('reason', L.decode_reason(job.m))
+  put('reason', chains.decode_reason(job.m))
   put('callback_of', job.B and string.match(job.B, '^[^,]+'))
   put('outcome', redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id))
   put('failures', redis.call('HGET', R .. ':failures', id))

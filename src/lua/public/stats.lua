@@ -10,6 +10,8 @@
 -- Cost: linear in queues, and the records of up to 1,000 running jobs are read. no-writes. A set of
 -- a queue that has a foreign type counts as empty, so that it does not hide all other queues.
 
+local pins, rooms, clock = use('broadcast/pins', 'claim/rooms', 'core/clock')
+
 -- -> how many members a sorted set has; 0 for a foreign type
 local function card(key)
   local n = redis.pcall('ZCARD', key)
@@ -22,30 +24,30 @@ local function first_due(keys)
   local first = math.huge
   for _, key in ipairs(keys) do
     local row = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
-    first = row[2] and math.min(first, L.due(row[2])) or first
+    first = row[2] and math.min(first, to_due(row[2])) or first
   end
-  return first < math.huge and L.int(first) or ''
+  return first < math.huge and int(first) or ''
 end
 
 -- The sets of the queue whose jobs any worker may run.
 local function own_sets(R, queue)
   local keys = {R .. ':solo:' .. queue}
   for p = 0, 9 do
-    keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. L.int(p)
+    keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. int(p)
   end
   return keys
 end
 
-L.register('later_stats', {'no-writes'}, function(R, args)
-  local now_ms = L.ms(L.now_us())
-  local names = args[1] and {L.check_queue(args[1])} or redis.call('SMEMBERS', R .. ':names')
+register('later_stats', {'no-writes'}, function(R, args)
+  local now_ms = clock.ms(clock.now_us())
+  local names = args[1] and {check_queue(args[1])} or redis.call('SMEMBERS', R .. ':names')
   table.sort(names)
   local more = math.max(#names - 500, 0)
-  local queues, states, running = {}, {}, L.running_by_queue(R)
+  local queues, states, running = {}, {}, rooms.running_by_queue(R)
   for i = 1, #names - more do
     local queue = names[i]
     local parked = card(R .. ':parked:' .. queue)
-    local waiting, sets = parked + L.pinned_count(R, queue), {R .. ':due:' .. queue}
+    local waiting, sets = parked + pins.count(R, queue), {R .. ':due:' .. queue}
     for _, key in ipairs(own_sets(R, queue)) do
       local n = card(key)
       waiting, sets[#sets + 1] = waiting + n, n > 0 and key or nil

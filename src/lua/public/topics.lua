@@ -2,7 +2,7 @@
 -- later_unsubscribe R TOPIC QUEUE -> [TOPIC, QUEUE, 'unsubscribed' | 'repeated']
 -- later_topics R [CURSOR] -> [CURSOR, [TOPIC, QUEUE, origin, published]...]
 --
--- TOPIC: a topic, PREFIX.* or * (topic/topic.lua). What is published from now on goes to QUEUE,
+-- TOPIC: a topic, PREFIX.* or * (topic/topics.lua). What is published from now on goes to QUEUE,
 -- also while no worker serves it; nothing that was published before. A subscription that a file
 -- says belongs to no file any more once it is made here. origin: file or call. published: how often
 -- something was published that TOPIC fits, since it has a queue. CURSOR: 0 first, then that of the
@@ -10,37 +10,38 @@
 -- the time comes at least once.
 -- Errors: ELATER_ARGS TOPIC QUEUE FULL TYPE. Cost: O(queues of the topic); later_topics: a page.
 
+local topics, txn = use('topic/topics', 'txn/txn')
 local PAGE = 20             -- subscriptions, each with up to a hundred queues
 
 -- A file does not say this any more: a later reading of it must not take it away.
 local function release(R, name, queue)
-  local read_ms, names = L.file_topics(R, queue)
+  local read_ms, names = topics.file_topics(R, queue)
   for i, other in ipairs(names) do
     if other == name then
       table.remove(names, i)
-      L.put_file_topics(R, queue, read_ms, names)
+      topics.put_file_topics(R, queue, read_ms, names)
       return
     end
   end
 end
 
-L.register('later_subscribe', {}, function(R, args)
-  local name, queue = L.check_subscription(args[1]), L.check_queue(args[2])
+register('later_subscribe', {}, function(R, args)
+  local name, queue = topics.check_subscription(args[1]), check_queue(args[2])
   release(R, name, queue)
-  return {name, queue, L.subscribe(R, name, queue)}
+  return {name, queue, topics.subscribe(R, name, queue)}
 end)
 
-L.register('later_unsubscribe', {'allow-oom'}, function(R, args)
-  local name, queue = L.check_subscription(args[1]), L.check_queue(args[2])
+register('later_unsubscribe', {'allow-oom'}, function(R, args)
+  local name, queue = topics.check_subscription(args[1]), check_queue(args[2])
   release(R, name, queue)
-  return {name, queue, L.unsubscribe(R, name, queue)}
+  return {name, queue, topics.unsubscribe(R, name, queue)}
 end)
 
 -- -> queue -> subscription -> true, of these queues
 local function of_files(R, queues)
   local is_of_file = {}
   for _, queue in ipairs(queues) do
-    local _, names = L.file_topics(R, queue)
+    local _, names = topics.file_topics(R, queue)
     is_of_file[queue] = {}
     for _, name in ipairs(names) do
       is_of_file[queue][name] = true
@@ -55,8 +56,8 @@ local function read_page(R, page)
   for i = 1, #page, 2 do
     names[#names + 1] = page[i]
   end
-  for i, published in ipairs(L.published(R, names)) do
-    for _, queue in ipairs(L.topic_queues(page[2 * i])) do
+  for i, published in ipairs(topics.published(R, names)) do
+    for _, queue in ipairs(topics.queues_of(page[2 * i])) do
       rows[#rows + 1] = {names[i], queue, nil, published}
       queues[#queues + 1] = not is_known[queue] and queue or nil
       is_known[queue] = true
@@ -65,11 +66,11 @@ local function read_page(R, page)
   return queues, rows
 end
 
-L.register('later_topics', {'no-writes'}, function(R, args)
-  if args[1] and not L.whole(args[1]) then
-    L.fail('ELATER_ARGS', 'give [CURSOR]')
+register('later_topics', {'no-writes'}, function(R, args)
+  if args[1] and not whole(args[1]) then
+    fail('ELATER_ARGS', 'give [CURSOR]')
   end
-  local page = L.ask(R .. ':topics', 'hash', 'HSCAN', args[1] or '0', 'COUNT', PAGE)
+  local page = txn.ask(R .. ':topics', 'hash', 'HSCAN', args[1] or '0', 'COUNT', PAGE)
   local queues, rows = read_page(R, page[2])
   local is_of_file = of_files(R, queues)
   for _, row in ipairs(rows) do

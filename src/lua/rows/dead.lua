@@ -1,13 +1,17 @@
--- The jobs of a step over rows that are dead from now on (L.bury, core/record.lua). One that is
+-- The jobs of a step over rows that are dead from now on (jobs.bury, core/jobs.lua). One that is
 -- followed, is told of (on_dead) or belongs to a batch is odd; so is a queue that has to forget
 -- some of its dead jobs for it.
 --
 -- What the step knows: dead: {ids (of all), of_queue: queue -> {ids, max (how many may stay)}}.
 
+local row_dead = module 'rows/dead'
+local events, row_ends, row_step, writes = use(
+  'core/events', 'rows/ends', 'rows/step', 'rows/writes')
+
 -- Result r of a job with this record, which is dead; outcome: as it is kept.
-function L.dead_row(s, r, job, outcome)
+function row_dead.dead_row(s, r, job, outcome)
   if job.n or job.S or job.d or job.b then
-    L.odd()
+    row_step.odd()
   end
   local dead = s.dead or {ids = {}, of_queue = {}}
   local its = dead.of_queue[job.queue] or {ids = {}, max = r.a}
@@ -15,36 +19,36 @@ function L.dead_row(s, r, job, outcome)
   dead.ids[#dead.ids + 1], its.ids[#its.ids + 1] = r.id, r.id
   its.max = math.min(its.max, r.a)
   if job.u then
-    L.note_unique(s, job.queue .. ':' .. job.u, r.id, job.f)
+    row_ends.note_unique(s, job.queue .. ':' .. job.u, r.id, job.f)
   end
-  if L.events then
-    L.event_end(r.id, job.queue, outcome)
+  if events.now then
+    events.add_end(r.id, job.queue, outcome)
   end
 end
 
 -- Read what there is of their queues.
-function L.load_dead(s)
+function row_dead.load_dead(s)
   for queue, its in pairs(s.dead.of_queue) do
     local key = s.R .. ':dead:' .. queue
     if redis.call('SISMEMBER', s.R .. ':names', queue) == 0 or
        redis.call('ZCARD', key) + #its.ids > its.max then
-      L.odd()
+      row_step.odd()
     end
     for _, score in ipairs(redis.call('ZMSCORE', key, unpack(its.ids))) do
       if score then
-        L.odd() -- it is dead already
+        row_step.odd() -- it is dead already
       end
     end
   end
 end
 
-function L.plan_dead(s)
+function row_dead.plan_dead(s)
   local scores = {}
   for i = 1, #s.dead.ids do
     scores[i] = s.now_text
   end
   for queue, its in pairs(s.dead.of_queue) do
-    L.add_members(s, s.R .. ':dead:' .. queue, its.ids, scores)
+    writes.add_members(s, s.R .. ':dead:' .. queue, its.ids, scores)
   end
-  L.remove_members(s, s.R .. ':running', s.dead.ids, s.epoch_text)
+  writes.remove_members(s, s.R .. ':running', s.dead.ids, s.epoch_text)
 end

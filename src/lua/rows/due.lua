@@ -1,9 +1,12 @@
--- What is due of a queue, in a step over rows: the jobs of each priority that its marks tell of,
+-- What is due of a queue, in a step over rows: the jobs of each priority that its flags tell of,
 -- the first priority first (claim/waiting.lua has the order).
 --
--- sets: of a queue, a list of {key, digit (nil for priority 5, which has no mark), is_kept: a
+-- sets: of a queue, a list of {key, digit (nil for priority 5, which has no flag), is_kept: a
 -- retried job waits in it from now on}; cut: key -> how many of its first members were handled in
 -- this step.
+
+local row_due = module 'rows/due'
+local waiting = use 'claim/waiting'
 
 -- When the first jobs of a set are due. Redis takes half a microsecond to print a score, and jobs
 -- that were added together are due together: while there are few runs of one due time, it is asked
@@ -17,7 +20,7 @@ local RUNS = 8
 local function read_dues(key, ids, n, first, last, dues, at, until_ms, runs)
   local i, score = 1, first
   for _ = 1, runs do
-    local due = L.due(score)
+    local due = to_due(score)
     if due > until_ms then
       return i - 1, due
     end
@@ -33,7 +36,7 @@ local function read_dues(key, ids, n, first, last, dues, at, until_ms, runs)
     score = redis.call('ZSCORE', key, ids[i])
   end
   for k, rest in ipairs(redis.call('ZMSCORE', key, unpack(ids, i, n))) do
-    local due = L.due(rest)
+    local due = to_due(rest)
     if due > until_ms then
       return i + k - 2, due
     end
@@ -48,7 +51,7 @@ local function take_first(key, cut, room, b, until_ms)
   local ids = redis.call('ZRANGE', key, cut, cut + room)
   local n = math.min(#ids, room)
   if n == 0 then
-    return ids[1] and L.due(redis.call('ZSCORE', key, ids[1])) or math.huge, #ids
+    return ids[1] and to_due(redis.call('ZSCORE', key, ids[1])) or math.huge, #ids
   end
   local scores = redis.call('ZMSCORE', key, ids[1], ids[n], ids[#ids])
   local taken, head = read_dues(key, ids, n, scores[1], scores[2], b.dues, b.n, until_ms,
@@ -60,22 +63,22 @@ local function take_first(key, cut, room, b, until_ms)
       b.ids[b.n + i] = ids[i]
     end
   end
-  L.add_rows(b, key, taken)
-  return head or #ids > n and L.due(scores[3]) or math.huge, #ids
+  waiting.add_rows(b, key, taken)
+  return head or #ids > n and to_due(scores[3]) or math.huge, #ids
 end
 
 -- -> the sets of a queue
-function L.due_sets(s, queue)
-  local begin, marks, sets = s.R .. ':q:' .. queue .. ':', s.marks[queue], {}
-  if not marks then
+function row_due.due_sets(s, queue)
+  local begin, flags, sets = s.R .. ':q:' .. queue .. ':', s.flags[queue], {}
+  if not flags then
     return {{key = begin .. '5'}}
   end
   local late = s.late and s.late[queue]
   for p = 0, 9 do
-    local digit = L.int(p)
+    local digit = int(p)
     if p == 5 then
       sets[#sets + 1] = {key = begin .. '5'}
-    elseif string.find(marks, digit, 1, true) then
+    elseif string.find(flags, digit, 1, true) then
       sets[#sets + 1] = {key = begin .. digit, digit = digit,
                          is_kept = late and late.digits[digit]}
     end
@@ -83,9 +86,9 @@ function L.due_sets(s, queue)
   return sets
 end
 
--- -> a slice of up to `room` rows that are due; the head behind them; the marks that are still true
-function L.gather_due(sets, cut, queue, room, until_ms)
-  local b, head, kept = L.new_slice(queue), math.huge, ''
+-- -> a chunk of up to `room` rows that are due; the head behind them; the flags that are still true
+function row_due.gather_due(sets, cut, queue, room, until_ms)
+  local b, head, kept = waiting.new_chunk(queue), math.huge, ''
   for i = 1, #sets do
     local set = sets[i]
     local key = set.key
@@ -98,8 +101,8 @@ function L.gather_due(sets, cut, queue, room, until_ms)
   return b, head, kept
 end
 
--- The first n rows of the slice leave their sets: append {key, ids, dues, from, to} to taken.
-function L.leave_sets(cut, b, n, taken)
+-- The first n rows of the chunk leave their sets: append {key, ids, dues, from, to} to taken.
+function row_due.leave_sets(cut, b, n, taken)
   local from, sets = 1, b.sets
   for k = 1, #sets, 2 do
     local key, to = sets[k], math.min(sets[k + 1], n)

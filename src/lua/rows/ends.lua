@@ -1,6 +1,10 @@
 -- The jobs that end in a step over rows, or leave their worker (results.lua), and what they hold.
 -- Those that end have ended well, and nothing is kept of them.
 
+local row_ends = module 'rows/ends'
+local events, gate, row_gates, row_members, row_results, row_step, writes = use(
+  'core/events', 'gates/gate', 'rows/gates', 'rows/members', 'rows/results', 'rows/step',
+  'rows/writes')
 local OF_UNIQUE, OF_BATCH = 117, 98 -- `u` and `b`, with which such lines of R:holds begin
 
 -- Most jobs end in the order of their claims. So when n end, all of them are mostly among the n +
@@ -42,14 +46,14 @@ end
 local function need_held(s, ids)
   if not ids[2] then
     if redis.call('ZSCORE', s.R .. ':running', ids[1]) ~= s.epoch_text then
-      L.odd()
+      row_step.odd()
     end
     return
   end
   local mine = held_by(s.R, s.epoch_text, ids, #ids)
   for i = 1, mine and #ids or 0 do
     if not mine[ids[i]] then
-      L.odd()
+      row_step.odd()
     end
     mine[ids[i]] = nil
   end
@@ -64,7 +68,7 @@ local function load_beside(s, ids)
     return
   end
   for _, name in ipairs(BESIDE) do
-    local had = L.read_there(R .. ':' .. name, ids)
+    local had = writes.read_there(R .. ':' .. name, ids)
     beside[#beside + 1] = had.ids[1] and had or nil
   end
   s.beside = beside
@@ -72,11 +76,11 @@ end
 
 -- Job `id` ends, and has this unique key, <queue>:<key>. until_ms: text, when the key is free; 0 or
 -- nil: at once
-function L.note_unique(s, name, id, until_ms)
+function row_ends.note_unique(s, name, id, until_ms)
   local uniques = s.uniques or {names = {}, ids = {}, untils = {}}
   local n = #uniques.names + 1
   s.uniques, uniques.names[n], uniques.ids[n] = uniques, name, id
-  uniques.untils[n] = until_ms and until_ms ~= '0' and (L.whole(until_ms) or L.odd()) or false
+  uniques.untils[n] = until_ms and until_ms ~= '0' and (whole(until_ms) or row_step.odd()) or false
 end
 
 -- Job `id` ends. It holds this gate, or this unique key, which is free then, or is a member of this
@@ -85,18 +89,18 @@ local function note_hold(s, drops, order, id, line)
   local ids, begin = drops[line], string.byte(line)
   if ids then
     if ids[#ids] == id then
-      L.odd() -- once is enough
+      row_step.odd() -- once is enough
     end
     ids[#ids + 1] = id
   elseif begin == OF_UNIQUE and string.sub(line, 1, 7) == 'uniq:0:' then
-    L.note_unique(s, string.sub(line, 8), id)
+    row_ends.note_unique(s, string.sub(line, 8), id)
   elseif begin == OF_UNIQUE then
     local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')
-    L.note_unique(s, name or L.odd(), id, until_ms)
+    row_ends.note_unique(s, name or row_step.odd(), id, until_ms)
   elseif begin == OF_BATCH and string.sub(line, 1, 6) == 'batch ' then
-    L.note_member(s, string.sub(line, 7), id)
+    row_members.note_member(s, string.sub(line, 7), id)
   else
-    order[#order + 1] = L.row_gate(s, line)
+    order[#order + 1] = row_gates.row_gate(s, line)
     drops[line] = {id}
   end
 end
@@ -104,7 +108,7 @@ end
 -- A result tells of job `id`, which has a record (results.lua): only its gates are read here.
 local function note_gates(s, drops, order, id, text)
   for line in string.gmatch(text, '[^\n]+') do
-    if L.read_gate(line) then
+    if gate.read(line) then
       note_hold(s, drops, order, id, line)
     end
   end
@@ -129,9 +133,9 @@ local function drop_all(s, ids, holds, n_told)
       end
     end
   end
-  L.meet_gates(order)
+  row_gates.load_gates(order)
   for i = 1, #order do
-    L.drop_from(order[i], drops[order[i].id])
+    row_gates.drop_from(order[i], drops[order[i].id])
   end
   s.freed, s.touched = freed, order
 end
@@ -143,7 +147,7 @@ local function free_uniques(s)
     locks[i] = R .. ':lock:~unique:' .. names[i]
   end
   if redis.call('EXISTS', unpack(locks)) > 0 then
-    L.odd()
+    row_step.odd()
   end
   for i = 1, #names do
     local key = R .. ':uniq:' .. names[i]
@@ -156,7 +160,7 @@ local function free_uniques(s)
     end
   end
   if free[2] then
-    L.remove_write(s, free)
+    writes.remove_write(s, free)
   end
 end
 
@@ -193,7 +197,7 @@ local function load_plain(s, ids)
   need_held(s, ids)
   s.tries = redis.call('HMGET', s.R .. ':tries', unpack(ids))
   if not are_current(s.q.ends, s.tries) then
-    L.odd()
+    row_step.odd()
   end
   load_beside(s, ids)
   redis.call('HLEN', s.R .. ':jobs') -- its type
@@ -204,7 +208,7 @@ local function tell_ended(groups, ids)
   local last = 0
   for _, group in ipairs(groups) do
     for i = last + 1, last + group.n do
-      L.event('done', ids[i], group.queue, nil, group.start, nil, 0, 'ok')
+      events.add('done', ids[i], group.queue, nil, group.start, nil, 0, 'ok')
     end
     last = last + group.n
   end
@@ -216,13 +220,13 @@ local function need_unwatched(s, ids)
                        redis.call('HMGET', s.R .. ':await', unpack(ids))
   for i = 1, #ids do
     if flags[i] or waits[i] then
-      L.odd()
+      row_step.odd()
     end
   end
 end
 
 -- Load the jobs that end or wait again, and drop what they hold.
-function L.load_ends(s)
+function row_ends.load_ends(s)
   local q = s.q
   local ids, n_told = q.end_ids, 0
   s.touched = {}
@@ -230,10 +234,10 @@ function L.load_ends(s)
     load_plain(s, ids)
   end
   if q.results[1] then
-    local left = L.load_results(s)
+    local left = row_results.load_results(s)
     ids, n_told = left[1] and join(left, ids) or ids, #left
   end
-  if L.events then
+  if events.now then
     tell_ended(q.ends, q.end_ids)
   end
   if not ids[1] then

@@ -3,12 +3,14 @@
 --
 -- A gate: {id, kind (lock, sem, rate), key, wait: the key of its waiters, free: how many permits
 -- are free, nil until it is asked for, is_awaited: nil until it is asked for, gated: what a job
--- that passes it is told (start.lua)}. Of a lock: was: what is there (holder until fence depth
--- since token, false for none), is_dropped: its holder ends, taken: the write of a new holder. Of a
--- semaphore: limit, is_held, dropped: {ids, scores} of the holders that end, takes: ids. Of a rate:
--- limit, was: the text that is there, lead, interval, burst (L.read_gcra), is_taken. Of the
--- waiters: waiters.lua.
+-- that passes it is told (claim/starting.lua)}. Of a lock: was: what is there (holder until fence
+-- depth since token, false for none), is_dropped: its holder ends, taken: the write of a new
+-- holder. Of a semaphore: limit, is_held, dropped: {ids, scores} of the holders that end, takes:
+-- ids. Of a rate: limit, was: the text that is there, lead, interval, burst (rates.read_gcra),
+-- is_taken. Of the waiters: waiters.lua.
 
+local row_gates = module 'rows/gates'
+local gate, limits, rates, row_step = use('gates/gate', 'gates/limits', 'gates/rates', 'rows/step')
 local FIELDS = {'holder', 'until', 'fence', 'depth', 'since', 'token'}
 
 -- A rate whose key has to be written anew is odd, and so are grants.
@@ -17,22 +19,22 @@ local function read_rate(s, g, name)
   g.key = s.R .. ':rate:gcra:' .. name
   if g.limit.algorithm ~= 'gcra' or g.limit.n == 0 or
      redis.call('EXISTS', s.R .. ':rate:granted:' .. name) == 1 then
-    L.odd()
+    row_step.odd()
   end
   g.was = redis.call('GET', g.key)
-  g.lead, g.interval, g.burst, is_less = L.read_gcra(g.limit, g.was, s.now_us)
+  g.lead, g.interval, g.burst, is_less = rates.read_gcra(g.limit, g.was, s.now_us)
   if is_less then
-    L.odd()
+    row_step.odd()
   end
-  g.free = L.gcra_free(g.lead, g.interval, g.burst)
+  g.free = rates.gcra_free(g.lead, g.interval, g.burst)
 end
 
 local function read_limit(s, g, kind, name)
   local row = redis.call('HMGET', s.R .. ':limits', name, '{}')
-  local limit = row[1] and name ~= '{}' and L.parse_limit(row[1]) or
-                row[2] and L.limit_of(s.R, kind, name)
+  local limit = row[1] and name ~= '{}' and limits.parse_limit(row[1]) or row[2] and
+                limits.limit_of(s.R, kind, name)
   if not limit or limit.kind ~= kind then
-    L.odd()
+    row_step.odd()
   end
   g.kind, g.limit, g.gated = kind, limit, limit.on_lost == 'kill' and 2 or 1
   if kind == 'rate' then
@@ -41,7 +43,7 @@ local function read_limit(s, g, kind, name)
 end
 
 -- -> the gate of this id; what is none is odd
-function L.row_gate(s, id)
+function row_gates.row_gate(s, id)
   local g = s.gates[id]
   if g then
     return g
@@ -52,7 +54,7 @@ function L.row_gate(s, id)
   if string.sub(id, 1, 5) ~= 'lock:' then
     local kind, name = string.match(id, '^(%a+):(.+)$')
     if kind ~= 'sem' and kind ~= 'rate' then
-      L.odd()
+      row_step.odd()
     end
     read_limit(s, g, kind, name)
   end
@@ -64,7 +66,7 @@ local function read_lock(g)
   if g.was == nil then
     local row = redis.call('HMGET', g.key, unpack(FIELDS))
     if row[1] and (row[2] ~= '0' or row[6]) then
-      L.odd()
+      row_step.odd()
     end
     g.was = row[1] and row or false
   end
@@ -75,8 +77,8 @@ end
 local function is_held(g)
   if g.is_held == nil then
     local first = redis.call('ZRANGE', g.key, 0, 0, 'WITHSCORES')
-    if first[2] and tonumber(first[2]) < L.LIVES then
-      L.odd()
+    if first[2] and tonumber(first[2]) < gate.LIVES then
+      row_step.odd()
     end
     g.is_held = first[1] ~= nil
   end
@@ -84,7 +86,7 @@ local function is_held(g)
 end
 
 -- -> how many permits are free, less than 0 if the limit was lowered
-function L.free_of(g)
+function row_gates.free_of(g)
   if g.free then
     return g.free
   elseif g.kind == 'lock' then
@@ -102,7 +104,7 @@ end
 
 -- Which of these gates does nobody hold and nobody await? Mostly all, and two EXISTS tell. One gate
 -- is asked by itself.
-function L.meet_gates(gates)
+function row_gates.load_gates(gates)
   if not gates[2] then
     return
   end
@@ -125,7 +127,7 @@ function L.meet_gates(gates)
 end
 
 -- Does anybody wait for it?
-function L.is_awaited(g)
+function row_gates.is_awaited(g)
   if g.is_awaited == nil then
     g.first = redis.call('ZRANGE', g.wait, 0, 1, 'WITHSCORES')
     g.is_awaited = g.first[1] ~= nil
@@ -134,7 +136,7 @@ function L.is_awaited(g)
 end
 
 -- These jobs, which end, hold the gate.
-function L.drop_from(g, ids)
+function row_gates.drop_from(g, ids)
   if g.kind == 'lock' then
     local was = read_lock(g)
     for i = 1, was and #ids or 0 do
@@ -144,7 +146,7 @@ function L.drop_from(g, ids)
     end
     return
   elseif g.kind == 'rate' then
-    L.odd() -- nobody holds one
+    row_step.odd() -- nobody holds one
   end
   local dropped = {ids = {}, scores = {}}
   for i, score in ipairs(is_held(g) and redis.call('ZMSCORE', g.key, unpack(ids)) or {}) do
@@ -157,9 +159,9 @@ function L.drop_from(g, ids)
 end
 
 -- A job starts, and takes a permit, with this fence.
-function L.take_from(s, g, id, fence)
+function row_gates.take_from(s, g, id, fence)
   if g.kind == 'lock' then
-    g.taken = {'HSET', g.key, 'holder', id, 'until', '0', 'fence', L.int(fence), 'depth', '1',
+    g.taken = {'HSET', g.key, 'holder', id, 'until', '0', 'fence', int(fence), 'depth', '1',
                'since', s.now_text}
     g.free = 0
   elseif g.kind == 'rate' then

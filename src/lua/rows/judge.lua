@@ -1,11 +1,14 @@
 -- What becomes of the rows of a step over rows: their records, tries and gates are read and judged.
 --
--- A slice b of rows, which are columns: queue, n, ids, dues; records, texts (of R:tries, false for
+-- A chunk b of rows, which are columns: queue, n, ids, dues; records, texts (of R:tries, false for
 -- none); of the rows that are more than a record and a key: jobs (their options, nil for none),
 -- tries (nil for none), gates (lists of rows, nil for none). keys: of rows that would start for the
 -- first time; nil where none has one.
 
-local ROWS_FIRST, ROWS_FACTOR = L.ROWS_FIRST, L.ROWS_FACTOR
+local row_judge = module 'rows/judge'
+local judge, jobs, wanted, row_gates, row_step = use(
+  'claim/judge', 'core/jobs', 'gates/wanted', 'rows/gates', 'rows/step')
+local ROWS_FIRST, ROWS_FACTOR = judge.ROWS_FIRST, judge.ROWS_FACTOR
 local NO_OPTIONS = {}
 
 -- The options that a record may have here: those that a start reads, and those that its worker
@@ -18,8 +21,8 @@ local OF_START = {l = true, s = true, r = true, u = true, f = true, x = true, b 
 
 -- This one is no text: it has to be a number.
 local function need_number(name, value)
-  if not OPTIONS[name] or not L.whole(value) then
-    L.odd()
+  if not OPTIONS[name] or not whole(value) then
+    row_step.odd()
   end
 end
 
@@ -43,7 +46,7 @@ local function parse(text)
     if read then
       job, is_more = job or {}, is_more or read == true
       if job[name] then
-        L.odd()
+        row_step.odd()
       end
       job[name] = value
     end
@@ -51,7 +54,7 @@ local function parse(text)
   end
   -- A digit in front is its priority, of which its set tells.
   if n ~= #text and not (n + 2 == #text and string.find(text, '^ %d')) then
-    L.odd()
+    row_step.odd()
   end
   return job, is_more
 end
@@ -63,7 +66,7 @@ local function only_common(job, common)
   elseif not common.behind then
     return common.begin
   elseif not job.K then
-    L.odd()
+    row_step.odd()
   end
   return common.begin .. job.K .. common.behind
 end
@@ -84,26 +87,26 @@ end
 local function gates_of(s, job, common)
   local only = only_gate(job, common)
   if only then
-    return {L.row_gate(s, only)}
+    return {row_gates.row_gate(s, only)}
   elseif only == false then
     return nil
   end
-  local ids, why = L.gates_of(job, common)
+  local ids, why = wanted.gates_of(job, common)
   if why then
-    L.odd()
+    row_step.odd()
   end
   for i = 1, ids and #ids or 0 do
-    ids[i] = L.row_gate(s, ids[i])
+    ids[i] = row_gates.row_gate(s, ids[i])
   end
   return ids
 end
 
 -- The tries of a row; whatever is odd in a start.
 local function read_tries(s, text, job, due)
-  local tries = L.tries(text or nil)
-  if text and not tries.due or tries.crashes >= L.SOLO_CRASHES or
-     job and job.x and tries.starts == 0 and due + tonumber(job.x) < s.now_ms then
-    L.odd()
+  local tries = jobs.tries(text or nil)
+  if text and not tries.due or tries.crashes >= SOLO_CRASHES or job and job.x and
+     tries.starts == 0 and due + tonumber(job.x) < s.now_ms then
+    row_step.odd()
   end
   return tries
 end
@@ -129,11 +132,11 @@ local function read_options(b, record)
   local begin = b.begin
   local cut = #begin
   if string.sub(record, 1, cut) ~= begin then
-    L.odd()
+    row_step.odd()
   end
   local lf = string.find(record, '\n', cut + 1, true)
-  if not lf or lf > L.HEADER_MAX or #record - lf > L.BIG then
-    L.odd()
+  if not lf or lf > HEADER_MAX or #record - lf > BIG then
+    row_step.odd()
   end
   local header = string.sub(record, cut + 1, lf - 1)
   if header == '' or header == b.bare then
@@ -188,11 +191,11 @@ end
 -- and has gates ends them, and so does the last one for which there are bytes. special: the
 -- numbers of the rows that are more than a record and a key; new: their gates of which the step
 -- knows nothing. -> how many count
-function L.judge_rows(s, b)
+function row_judge.judge_rows(s, b)
   local sub, known, bytes, n = string.sub, 0, s.bytes, b.n
   local begin = '-' .. b.queue
   local plain = begin .. '\n'
-  local cut, most, all = #plain, #plain + L.BIG, b.is_in or s.of_queue[b.queue]
+  local cut, most, all = #plain, #plain + BIG, b.is_in or s.of_queue[b.queue]
   local records, texts
   b.begin = begin
   b.jobs, b.tries, b.gates, b.special, b.new = {}, {}, b.gates or {}, {}, {}
@@ -215,6 +218,6 @@ function L.judge_rows(s, b)
     end
   end
   s.bytes = bytes
-  L.meet_gates(b.new)
+  row_gates.load_gates(b.new)
   return n
 end

@@ -1,37 +1,41 @@
--- The jobs of a step over rows that ended well and are kept with their outcome (L.finish,
--- core/record.lua). One that is followed is odd; so are kept jobs with large payloads whose
+-- The jobs of a step over rows that ended well and are kept with their outcome (jobs.finish,
+-- core/jobs.lua). One that is followed is odd; so are kept jobs with large payloads whose
 -- time is over.
 --
 -- What the step knows: kept: {ids and outcomes (columns), of_queue: queue -> {ids, scores (until
 -- when each is kept), over: {ids, scores} of those whose time is over, nil for none}, over: {ids
 -- (all of these), had: {key, ids, values}* (what is there of them)}, nil for none}.
 
-local OVER_EACH = 2         -- as in L.finish
+local row_kept = module 'rows/kept'
+local events, jobs, row_ends, row_members, row_results, row_step, writes = use(
+  'core/events', 'core/jobs', 'rows/ends', 'rows/members', 'rows/results', 'rows/step',
+  'rows/writes')
+local OVER_EACH = 2         -- as in jobs.finish
 local OVER_MAX = 256        -- each has an outcome, which may be large
 local OF_JOB = {'tries', 'progress', 'errors', 'failures', 'results'}
 
 -- Result r of a job with these rows, which is kept. -> how many bytes it moves, its queue
-function L.keep_row(s, r, tries, record)
-  local job = L.parse(record)
+function row_kept.keep_row(s, r, tries, record)
+  local job = jobs.parse(record)
   if not job or r.children or r.result or job.n or job.S then
-    return L.odd()
+    return row_step.odd()
   end
   local kept = s.kept or {ids = {}, outcomes = {}, of_queue = {}}
   local its = kept.of_queue[job.queue] or {ids = {}, scores = {}}
   local n, k = #kept.ids + 1, #its.ids + 1
   s.kept, kept.of_queue[job.queue] = kept, its
   kept.ids[n] = r.id
-  kept.outcomes[n] = L.outcome('done', r.code, s.now_ms, tries.starts, r.text, r.output)
-  if L.events then
-    L.event_end(r.id, job.queue, kept.outcomes[n])
+  kept.outcomes[n] = jobs.outcome('done', r.code, s.now_ms, tries.starts, r.text, r.output)
+  if events.now then
+    events.add_end(r.id, job.queue, kept.outcomes[n])
   end
   if job.b then
-    L.note_member(s, job.b, r.id)
+    row_members.note_member(s, job.b, r.id)
   end
   if job.u then
-    L.note_unique(s, job.queue .. ':' .. job.u, r.id, job.f)
+    row_ends.note_unique(s, job.queue .. ':' .. job.u, r.id, job.f)
   end
-  its.ids[k], its.scores[k] = r.id, L.int(s.now_ms + r.a)
+  its.ids[k], its.scores[k] = r.id, int(s.now_ms + r.a)
   return #record + #r.output, job.queue
 end
 
@@ -40,7 +44,7 @@ local function load_over(s, queue, its, all)
   local key = s.R .. ':done:' .. queue
   for _, score in ipairs(redis.call('ZMSCORE', key, unpack(its.ids))) do
     if score then
-      L.odd() -- it has ended already
+      row_step.odd() -- it has ended already
     end
   end
   local rows = redis.call('ZRANGEBYSCORE', key, '-inf', s.now_text, 'WITHSCORES', 'LIMIT', 0,
@@ -53,31 +57,31 @@ local function load_over(s, queue, its, all)
     local n = #its.over.ids + 1
     its.over.ids[n], its.over.scores[n], all[#all + 1] = rows[i], rows[i + 1], rows[i]
   end
-  L.need_untold(s, its.over.ids, 1, #its.over.ids)
+  row_results.need_untold(s, its.over.ids, 1, #its.over.ids)
 end
 
 -- Read what the jobs that are kept replace.
-function L.load_over(s)
+function row_kept.load_over(s)
   local R, all, large = s.R, {}, {}
   for queue, its in pairs(s.kept.of_queue) do
     if redis.call('SISMEMBER', R .. ':names', queue) == 0 then
-      L.odd()
+      row_step.odd()
     end
     load_over(s, queue, its, all)
   end
   if not all[1] then
     return
   elseif #all > OVER_MAX then
-    L.odd()
+    row_step.odd()
   end
   for i = 1, #all do
     large[i] = R .. ':big:' .. all[i]
   end
   if redis.call('EXISTS', unpack(large)) > 0 then
-    L.odd()
+    row_step.odd()
   end
   s.kept.over = {ids = all, had = {}}
   for i, name in ipairs(OF_JOB) do
-    s.kept.over.had[i] = L.read_there(R .. ':' .. name, all)
+    s.kept.over.had[i] = writes.read_there(R .. ':' .. name, all)
   end
 end

@@ -1,26 +1,28 @@
--- Members of batches that end well in a step over rows (batch/members.lua). Odd is what ends a
+-- Members of batches that end well in a step over rows (batch/membership.lua). Odd is what ends a
 -- batch, one of which a member has died, a corrupt definition, and an end of members of more
 -- batches than one call may end.
 --
 -- What the step knows: members: a list of {name, ids, ended: ids of those that were live}, and
 -- name -> the same.
 
+local row_members = module 'rows/members'
+local batches, row_step, writes = use('batch/batches', 'rows/step', 'rows/writes')
 local BATCHES_MAX = 16
 local LIVE, DONE = '0', '1' -- as Redis tells them
 
 -- Job `id`, which is a member of batch `name`, ends well.
-function L.note_member(s, name, id)
+function row_members.note_member(s, name, id)
   s.members, s.is_rare = s.members or {}, true
   local of = s.members[name]
   if not of then
     of = {name = name, ids = {}, ended = {}}
     s.members[name], s.members[#s.members + 1] = of, of
     if s.members[BATCHES_MAX + 1] then
-      L.odd()
+      row_step.odd()
     end
   end
   if of.ids[#of.ids] == id then
-    L.odd() -- once is enough
+    row_step.odd() -- once is enough
   end
   of.ids[#of.ids + 1] = id
 end
@@ -28,26 +30,26 @@ end
 local function load_batch(s, of)
   local key = s.R .. ':members:' .. of.name
   local text = redis.call('HGET', s.R .. ':batches', of.name)
-  local batch = text and L.known_batch(of.name, text)
+  local batch = text and batches.known(of.name, text)
   if not text then
     return -- it is forgotten
   elseif not batch or batch.dead then
-    L.odd()
+    row_step.odd()
   end
   for i, score in ipairs(redis.call('ZMSCORE', key, unpack(of.ids))) do
     if score == LIVE then
       of.ended[#of.ended + 1] = of.ids[i]
     elseif score and score ~= DONE then
-      L.odd()
+      row_step.odd()
     end
   end
   if batch.sealed_ms and redis.call('ZCOUNT', key, LIVE, LIVE) <= #of.ended then
-    L.odd()
+    row_step.odd()
   end
 end
 
 -- Read these batches, and plan what is written of them.
-function L.plan_members(s)
+function row_members.plan_members(s)
   for _, of in ipairs(s.members) do
     load_batch(s, of)
     local write = {names = of.ended, values = LIVE, 'ZADD', s.R .. ':members:' .. of.name}
@@ -55,7 +57,7 @@ function L.plan_members(s)
       write[2 * i + 1], write[2 * i + 2] = DONE, id
     end
     if of.ended[1] then
-      L.add_write(s, write)
+      writes.add_write(s, write)
     end
   end
 end

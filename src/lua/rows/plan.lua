@@ -1,10 +1,14 @@
 -- What a step over rows writes, planned in the order of writes.lua.
 
-local NEVER = L.LATEST
+local plans = module 'rows/plan'
+local clock, gate, rates, row_members, plan_results, row_results, row_step, writes = use(
+  'core/clock', 'gates/gate', 'gates/rates', 'rows/members', 'rows/plan_results', 'rows/results',
+  'rows/step', 'rows/writes')
+local NEVER = LATEST
 local AT_ONCE = 4000        -- arguments of a command: unpack takes no more than 8,000
-local LOCK_FIELDS = L.LOCK_FIELDS
-local add, remove, add_members = L.add_write, L.remove_write, L.add_members
-local remove_members, remove_fields = L.remove_members, L.remove_fields
+local LOCK_FIELDS = writes.LOCK_FIELDS
+local add, remove, add_members = writes.add_write, writes.remove_write, writes.add_members
+local remove_members, remove_fields = writes.remove_members, writes.remove_fields
 
 -- ---- what ends
 
@@ -20,7 +24,7 @@ local function plan_ends(s)
   remove_fields(s, R .. ':tries', ids, s.tries)
   if s.beside then
     for _, had in ipairs(s.beside) do
-      L.remove_there(s, had)
+      writes.remove_there(s, had)
     end
   end
   s.last = {'HDEL', R .. ':jobs', unpack(ids)}
@@ -44,7 +48,7 @@ end
 
 local function plan_semaphore(s, g)
   if g.takes then
-    s.lives = s.lives or L.score(L.LIVES + s.now_ms)
+    s.lives = s.lives or score_text_of(gate.LIVES + s.now_ms)
     local write = {'ZADD', g.key}
     for i = 1, #g.takes do
       write[2 * i + 1], write[2 * i + 2] = s.lives, g.takes[i]
@@ -59,8 +63,8 @@ end
 -- A key that is undone expires with what was undone: later than it would.
 local function plan_rate(s, g)
   if g.is_taken then
-    add(s, {values = g.was, 'SET', g.key, L.gcra_text(s.now_us, g.lead), 'PXAT',
-            L.int(L.rate_expires(s.now_ms, g.lead))})
+    add(s, {values = g.was, 'SET', g.key, rates.gcra_text(s.now_us, g.lead), 'PXAT',
+            int(rates.rate_expires(s.now_ms, g.lead))})
   end
 end
 
@@ -91,7 +95,7 @@ local function plan_lines(s, g)
 end
 
 -- Which timer of a gate comes or goes? A semaphore that is shut and awaited has one for ever
--- (gate_waiters.lua); a gate without waiters has none.
+-- (waiters.lua); a gate without waiters has none.
 local function plan_timer(s, g)
   local wants = g.kind == 'sem' and g.is_awaited and g.free and g.free <= 0
   if not wants and (not g.tickets or g.is_awaited and not g.is_emptied) then
@@ -100,9 +104,9 @@ local function plan_timer(s, g)
   local key, name = s.R .. ':timers', 'gate:' .. g.id
   local score = redis.call('ZSCORE', key, name)
   if wants and not score then
-    add(s, {'ZADD', key, L.int(NEVER), name})
+    add(s, {'ZADD', key, int(NEVER), name})
   elseif score and tonumber(score) ~= NEVER then
-    L.odd() -- its waiters have changed, and so may have the time
+    row_step.odd() -- its waiters have changed, and so may have the time
   elseif score and not wants then
     remove_members(s, key, {name}, score)
   end
@@ -183,28 +187,28 @@ local function plan_starts(s)
   add_many(s, 'ZADD', running, st.n, st.running, redis.call('ZCARD', running))
 end
 
-function L.set_head(s, name, was, now)
-  add(s, {names = was and {name}, values = was, 'ZADD', s.R .. ':heads', L.int(now), name})
+function plans.set_head(s, name, was, now)
+  add(s, {names = was and {name}, values = was, 'ZADD', s.R .. ':heads', int(now), name})
 end
 
 local function plan_head(s, head)
   local was, late = head.was and tonumber(head.was), s.late and s.late[head.name]
   if late then
-    was = L.head_with(late, head.was)
+    was = row_results.head_with(late, head.was)
   end
   if head.now == math.huge then
     if was then
       remove_members(s, s.R .. ':heads', {head.name}, head.was)
     end
   elseif not was or head.now < was then
-    L.odd() -- the workers have to be woken
+    row_step.odd() -- the workers have to be woken
   elseif head.now ~= was or late then
-    L.set_head(s, head.name, head.was, head.now)
+    plans.set_head(s, head.name, head.was, head.now)
   end
 end
 
 -- Marks only become fewer.
-local function plan_marks(s, name, was, now)
+local function plan_flags(s, name, was, now)
   local key = s.R .. ':prio'
   if now == '' then
     remove_fields(s, key, {name}, was)
@@ -213,15 +217,15 @@ local function plan_marks(s, name, was, now)
   end
 end
 
--- Jobs that were handled leave their sets; heads and marks follow.
+-- Jobs that were handled leave their sets; heads and flags follow.
 local function plan_queues(s)
   for _, t in ipairs(s.taken or {}) do
     remove(s, {values = {unpack(t.dues, t.from, t.to)}, 'ZREM', t.key, unpack(t.ids, t.from, t.to)})
   end
   for _, head in ipairs(s.heads or {}) do
     plan_head(s, head)
-    if s.marks[head.name] then
-      plan_marks(s, head.name, s.marks[head.name], head.marks)
+    if s.flags[head.name] then
+      plan_flags(s, head.name, s.flags[head.name], head.flags)
     end
   end
 end
@@ -230,30 +234,30 @@ end
 
 local function plan_clock(s)
   local last = s.number - 1
-  if last > L.CLOCK_MAX then
-    L.odd()
+  if last > CLOCK_MAX then
+    row_step.odd()
   elseif s.number ~= s.first_number then
-    add(s, {values = s.clock, 'SET', s.R .. ':clock', L.told_number(last), 'KEEPTTL'})
+    add(s, {values = s.clock, 'SET', s.R .. ':clock', clock.told_number(last), 'KEEPTTL'})
   end
 end
 
--- Read R:clock: s.number is the first number that this step may give out (clock.lua).
-function L.read_clock(s)
+-- Read R:clock: s.number is the first number that this step may give out (core/clock.lua).
+function plans.read_clock(s)
   s.clock = redis.call('GET', s.R .. ':clock')
-  s.number = math.max(s.now_us, L.last_number(s.clock) + 1)
+  s.number = math.max(s.now_us, clock.last_number(s.clock) + 1)
   s.first_number = s.number
 end
 
 local function plan_rare(s)
   if s.retried then
-    L.plan_results(s)
+    plan_results.plan_results(s)
   end
   if s.members then
-    L.plan_members(s)
+    row_members.plan_members(s)
   end
 end
 
-function L.plan_writes(s)
+function plans.plan_writes(s)
   plan_clock(s)
   plan_ends(s)
   plan_gates(s)

@@ -1,5 +1,9 @@
 -- What the results of a step over rows write (results.lua, kept.lua).
 
+local plan_results = module 'rows/plan_results'
+local row_dead, plans, row_results, row_step, writes = use(
+  'rows/dead', 'rows/plan', 'rows/results', 'rows/step', 'rows/writes')
+
 -- Retried jobs may be the first of their queues: the workers of these are woken, in the order in
 -- which the heads are lowered.
 local function plan_late(s)
@@ -7,12 +11,12 @@ local function plan_late(s)
   for _, queue in ipairs(s.late) do
     local row = claimed[queue]
     local was = row and row.was or not row and redis.call('ZSCORE', s.R .. ':heads', queue)
-    local head, is_lowered = L.head_with(s.late[queue], was)
+    local head, is_lowered = row_results.head_with(s.late[queue], was)
     if is_lowered then
       if redis.call('SISMEMBER', s.R .. ':names', queue) == 0 then
-        L.odd()
+        row_step.odd()
       elseif not row then
-        L.set_head(s, queue, was, head)
+        plans.set_head(s, queue, was, head)
       end
       heads[queue] = was and tonumber(was) or math.huge
     end
@@ -34,16 +38,17 @@ local function pairs_of(names, values)
 end
 
 local function set_fields(s, name, had, words)
-  L.add_write(s, {names = had.ids, values = had.values, 'HSET', s.R .. ':' .. name, unpack(words)})
+  writes.add_write(s, {names = had.ids, values = had.values, 'HSET', s.R .. ':' .. name,
+                       unpack(words)})
 end
 
 local function plan_retried(s)
   local t, ids = s.retried, s.retried.ids
   set_fields(s, 'tries', {ids = ids, values = t.texts}, pairs_of(ids, t.tries))
   for key, set in pairs(s.waiting) do
-    L.add_members(s, key, set.ids, set.scores)
+    writes.add_members(s, key, set.ids, set.scores)
   end
-  L.remove_members(s, s.R .. ':running', ids, s.epoch_text)
+  writes.remove_members(s, s.R .. ':running', ids, s.epoch_text)
   plan_late(s)
 end
 
@@ -51,14 +56,14 @@ local function plan_kept(s)
   local R, kept = s.R, s.kept
   set_fields(s, 'results', s.had.results, pairs_of(kept.ids, kept.outcomes))
   for queue, its in pairs(kept.of_queue) do
-    L.add_members(s, R .. ':done:' .. queue, its.ids, its.scores)
+    writes.add_members(s, R .. ':done:' .. queue, its.ids, its.scores)
     if its.over then
-      L.remove_members(s, R .. ':done:' .. queue, its.over.ids, its.over.scores)
+      writes.remove_members(s, R .. ':done:' .. queue, its.over.ids, its.over.scores)
     end
   end
-  L.remove_members(s, R .. ':running', kept.ids, s.epoch_text)
+  writes.remove_members(s, R .. ':running', kept.ids, s.epoch_text)
   for _, had in ipairs(kept.over and kept.over.had or {}) do
-    L.remove_there(s, had)
+    writes.remove_there(s, had)
   end
   for _, id in ipairs(kept.over and kept.over.ids or {}) do
     s.last = s.last or {'HDEL', R .. ':jobs'}
@@ -66,7 +71,7 @@ local function plan_kept(s)
   end
 end
 
-function L.plan_results(s)
+function plan_results.plan_results(s)
   if s.progress[1] then
     set_fields(s, 'progress', s.had.progress, s.progress)
   end
@@ -79,14 +84,14 @@ function L.plan_results(s)
     plan_retried(s)
   end
   if s.dead then
-    L.plan_dead(s)
+    row_dead.plan_dead(s)
   end
   if s.kept then
     plan_kept(s)
   end
   for _, t in ipairs(s.taken or {}) do
-    L.need_untold(s, t.ids, t.from, t.to)
+    row_results.need_untold(s, t.ids, t.from, t.to)
   end
-  L.remove_there(s, s.gone.errors)
-  L.remove_there(s, s.gone.progress)
+  writes.remove_there(s, s.gone.errors)
+  writes.remove_there(s, s.gone.progress)
 end

@@ -1,19 +1,24 @@
 -- The queues of a step over rows: which are idle, and which of their jobs come in or are due
--- (claim/claim.lua has the order).
+-- (claim/claims.lua has the order).
 
+local row_queues = module 'rows/queue'
+local claims, idle, instant, limits, wanted, row_due, row_judge, row_results, row_starts,
+      row_step = use(
+  'claim/claims', 'claim/idle', 'core/instant', 'gates/limits', 'gates/wanted', 'rows/due',
+  'rows/judge', 'rows/results', 'rows/starts', 'rows/step')
 local FEW_NAMES = 16
-local LOOK = L.LOOK
+local LOOK = claims.LOOK
 
 -- The gates of a queue's jobs, from R:queues. Mostly there is one: begin, behind: its id before and
 -- behind the key, behind is nil where there is no key in it.
 local function read_queue_gates(text)
-  local common = L.queue_gates(text)
+  local common = wanted.queue_gates(text)
   if common and (common.begin or common.behind) then
-    L.odd()
+    row_step.odd()
   end
   local kind, name = next(common or {})
   if kind and kind ~= 'rate' and not next(common, kind) then
-    local before, behind = L.split_key(name)
+    local before, behind = limits.split_key(name)
     common.begin, common.behind = kind .. ':' .. before, behind
   end
   return common
@@ -22,42 +27,42 @@ end
 -- -> the head that the reply tells of a paused queue, nil: it is not paused. The end of a pause is
 -- odd, since it is written.
 local function paused_head(s, text)
-  local until_ms = text and L.paused_until(text, s.now_ms)
+  local until_ms = text and instant.paused_until(text, s.now_ms)
   if text and not until_ms then
-    L.odd()
+    row_step.odd()
   end
   return until_ms == 0 and -1 or until_ms or nil
 end
 
--- Read what R has of the queues: their rooms, the gates that all their jobs pass, pauses, and marks
--- of priorities. A queue that has other marks is odd.
-function L.load_queues(s)
+-- Read what R has of the queues: their rooms, the gates that all their jobs pass, pauses, and flags
+-- of priorities. A queue that has other flags is odd.
+function row_queues.load_queues(s)
   local R, queues, names = s.R, s.q.queues, {}
   for i = 1, #queues do
     local q = queues[i]
     if s.room[q.name] then
-      L.odd()
+      row_step.odd()
     end
     names[i], s.room[q.name] = q.name, math.min(q.room, s.max)
   end
-  s.names, s.of_queue, s.marks = names, {}, {}
+  s.names, s.of_queue, s.flags = names, {}, {}
   if not names[1] or s.is_calm then
     return
   end
   s.paused = {}
-  local paused, marks = redis.call('HMGET', R .. ':paused', unpack(names)),
+  local paused, flags = redis.call('HMGET', R .. ':paused', unpack(names)),
                         redis.call('HMGET', R .. ':prio', unpack(names))
   local texts = redis.call('HMGET', R .. ':queues', unpack(names))
   for i = 1, #names do
-    if marks[i] and not string.find(marks[i], '^%d+$') then
-      L.odd()
+    if flags[i] and not string.find(flags[i], '^%d+$') then
+      row_step.odd()
     end
     s.paused[names[i]] = paused_head(s, paused[i])
     if paused[i] then
       s.room[names[i]] = 0 -- what a gate lets in there is odd
     end
     s.of_queue[names[i]] = texts[i] and read_queue_gates(texts[i]) or nil
-    s.marks[names[i]] = marks[i] or nil
+    s.flags[names[i]] = flags[i] or nil
   end
 end
 
@@ -77,10 +82,10 @@ local function claim_let_in(s, queue, most)
     ids[i], dues[i], gates[i] = row.id, row.due, {gate}
     gate.free = gate.free + 1 -- it was kept for this job, which takes it now
   end
-  if s.bytes <= 0 or b.n > most - s.claimed or L.judge_rows(s, b) < b.n then
-    L.odd()
+  if s.bytes <= 0 or b.n > most - s.claimed or row_judge.judge_rows(s, b) < b.n then
+    row_step.odd()
   end
-  L.handle_rows(s, b, b.n, most)
+  row_starts.handle_rows(s, b, b.n, most)
 end
 
 -- -> the head of the rows that stay
@@ -91,11 +96,11 @@ local function head_behind(b, n, head)
   return head
 end
 
--- Claim the due jobs of the queue. -> its head, the marks that are still true
+-- Claim the due jobs of the queue. -> its head, the flags that are still true
 local function claim_due(s, queue, most)
-  local sets, cut, window = L.due_sets(s, queue), {}, 0
-  local until_ms = (s.of_queue[queue] or s.marks[queue]) and s.now_ms or s.now_ms + s.q.ahead
-  local b, head, marks
+  local sets, cut, window = row_due.due_sets(s, queue), {}, 0
+  local until_ms = (s.of_queue[queue] or s.flags[queue]) and s.now_ms or s.now_ms + s.q.ahead
+  local b, head, flags
   for round = 1, LOOK.rounds do
     local left = s.bytes > 0 and most - s.claimed or 0
     if s.parked >= LOOK.parked_max then
@@ -105,26 +110,26 @@ local function claim_due(s, queue, most)
       left = math.min(left, LOOK.few)
     end
     left = left > 0 and math.max(left, window) or 0
-    b, head, marks = L.gather_due(sets, cut, queue, left, until_ms)
+    b, head, flags = row_due.gather_due(sets, cut, queue, left, until_ms)
     if b.n == 0 then
-      return head, marks
+      return head, flags
     end
-    local n, parked = L.handle_rows(s, b, L.judge_rows(s, b), most)
-    L.leave_sets(cut, b, n, s.taken)
+    local n, parked = row_starts.handle_rows(s, b, row_judge.judge_rows(s, b), most)
+    row_due.leave_sets(cut, b, n, s.taken)
     head, s.parked, window = head_behind(b, n, head), s.parked + parked, LOOK.window
     if parked == 0 then
-      return head, marks
+      return head, flags
     end
   end
   s.is_more = s.is_more or head <= s.now_ms
-  return head, marks
+  return head, flags
 end
 
 -- ---- all queues
 
 local function read_heads(s)
   if #s.names > FEW_NAMES then
-    return L.read_heads(s.R, s.names)
+    return idle.read_heads(s.R, s.names)
   end
   return redis.call('ZMSCORE', s.R .. ':heads', unpack(s.names))
 end
@@ -133,25 +138,25 @@ end
 -- retried job is, and none may be before it
 local function is_first(s, name, head, is_lowered)
   local first = redis.call('ZRANGE', s.R .. ':q:' .. name .. ':5', 0, 0, 'WITHSCORES')
-  local due = first[2] and L.due(first[2])
+  local due = first[2] and to_due(first[2])
   return is_lowered and (not due or due >= head) or due == head
 end
 
 -- -> heads of the queues of which nothing is due, by number, as the reply tells them. Raw members
--- are odd, jobs that no head tells of, and gates at which a queue stands aside without its mark.
+-- are odd, jobs that no head tells of, and gates at which a queue stands aside without its flag.
 local function idle_heads(s, told)
   local out, keys, until_ms, paused = {}, {}, s.now_ms + s.q.ahead, s.paused
   for i = 1, #s.names do
     local name = s.names[i]
     local head, is_lowered = told[i] and tonumber(told[i]), false
     if s.late and s.late[name] then
-      head, is_lowered = L.head_with(s.late[name], told[i])
+      head, is_lowered = row_results.head_with(s.late[name], told[i])
     end
     if paused and paused[name] then
       out[i] = paused[name]
     else
       keys[#keys + 1], keys[#keys + 2] = s.R .. ':due:' .. name, s.R .. ':aside:' .. name
-      if s.marks[name] then
+      if s.flags[name] then
         out[i] = nil
       elseif not head then
         keys[#keys + 1], out[i] = s.R .. ':q:' .. name .. ':5', -1
@@ -161,7 +166,7 @@ local function idle_heads(s, told)
     end
   end
   if keys[1] and redis.call('EXISTS', unpack(keys)) > 0 then
-    L.odd()
+    row_step.odd()
   end
   return out
 end
@@ -177,18 +182,18 @@ local function claim_queue(s, i, head, told)
   if head then
     return head
   end
-  local marks
-  head, marks = claim_due(s, name, most)
+  local flags
+  head, flags = claim_due(s, name, most)
   if s.late and s.late[name] then
     head = math.min(head, s.late[name].due)
   end
-  local row = {name = name, was = told, now = head, marks = marks}
+  local row = {name = name, was = told, now = head, flags = flags}
   s.heads[#s.heads + 1], s.heads[name] = row, row
   return head == math.huge and -1 or head
 end
 
 -- Claim from all queues. -> their heads for the reply
-function L.claim_rows(s)
+function row_queues.claim_rows(s)
   local names = s.names
   if not names[1] then
     return {}

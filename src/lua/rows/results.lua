@@ -1,5 +1,5 @@
 -- The results of a step over rows: jobs that failed and are tried again later or are dead
--- (dead.lua), jobs that are kept (kept.lua), and progress (claim/result.lua has all of them). Any
+-- (dead.lua), jobs that are kept (kept.lua), and progress (claim/settling.lua has all of them). Any
 -- other result is odd, and so is a retry that is due within this step, or of a job that is pinned,
 -- a suspect, or replaced by a successor.
 --
@@ -11,10 +11,14 @@
 -- (of their priorities)}, and a list of these queues; dues: {queue, due}*; counts: name of a
 -- counter -> n; host: of the worker; is_told: id -> true, of plain ends, too; answers.
 
+local row_results = module 'rows/results'
+local events, jobs, row_dead, row_kept, row_step, writes, txn = use(
+  'core/events', 'core/jobs', 'rows/dead', 'rows/kept', 'rows/step', 'rows/writes', 'txn/txn')
+
 local function need_key(s, id, job)
   local owner = job.u and redis.call('GET', s.R .. ':uniq:' .. job.queue .. ':' .. job.u)
   if owner and owner ~= id then
-    L.odd()
+    row_step.odd()
   end
 end
 
@@ -24,18 +28,18 @@ end
 
 -- The job waits for its next start.
 local function wait_again(s, id, job, due)
-  local digit = job.priority ~= 5 and L.int(job.priority)
+  local digit = job.priority ~= 5 and int(job.priority)
   local queue = job.queue
   local key, late = s.R .. ':q:' .. queue .. ':' .. (digit or '5'), s.late[queue]
-  if digit and not string.find(s.marks[queue] or '', digit, 1, true) then
-    L.odd() -- it has to get a mark
+  if digit and not string.find(s.flags[queue] or '', digit, 1, true) then
+    row_step.odd() -- it has to get a flag
   elseif not late then
     late = {due = due, digits = {}}
     s.late[queue], s.late[#s.late + 1] = late, queue
   end
   local set = s.waiting[key] or {ids = {}, scores = {}}
   local n = #set.ids + 1
-  s.waiting[key], set.ids[n], set.scores[n] = set, id, L.int(due)
+  s.waiting[key], set.ids[n], set.scores[n] = set, id, int(due)
   late.due, late.digits[digit or '5'] = math.min(late.due, due), true
   s.dues[#s.dues + 1], s.dues[#s.dues + 2] = queue, due
   count(s, 'failed:' .. queue)
@@ -45,36 +49,37 @@ end
 local function note_failure(s, r, tries, state, had)
   local f, n = s.failed, #s.failed.ids + 1
   f.ids[n] = r.id
-  f.outcomes[n] = L.outcome(state, r.code, s.now_ms, tries.starts, r.text, r.output)
-  s.host = s.host or L.host_of(s.R, s.epoch_text)
-  f.lines[n] = L.add_failure(had, L.failure_line(s.now_ms, s.epoch_text, s.host, r.code, r.text))
+  f.outcomes[n] = jobs.outcome(state, r.code, s.now_ms, tries.starts, r.text, r.output)
+  s.host = s.host or jobs.host_of(s.R, s.epoch_text)
+  f.lines[n] = jobs.add_failure(had, jobs.failure_line(s.now_ms, s.epoch_text, s.host, r.code,
+                                                       r.text))
   return f.outcomes[n]
 end
 
 -- Result r of a job with these rows. -> how many bytes it moves
 local function retry(s, r, tries, record, had)
-  local job, due = L.parse(record), s.now_ms + r.a
-  if not job or job.W or tries.crashes >= L.SOLO_CRASHES then
-    L.odd()
+  local job, due = jobs.parse(record), s.now_ms + r.a
+  if not job or job.W or tries.crashes >= SOLO_CRASHES then
+    row_step.odd()
   end
   need_key(s, r.id, job)
   wait_again(s, r.id, job, due)
-  if L.events then
-    L.event('failed', r.id, job.queue, due, tries.starts, tries.attempts, L.whole(r.code), r.text)
+  if events.now then
+    events.add('failed', r.id, job.queue, due, tries.starts, tries.attempts, whole(r.code), r.text)
   end
   local out, n = s.retried, #s.retried.ids + 1
-  out.ids[n], out.texts[n], out.tries[n] = r.id, tries.text, L.tries_text(tries, due)
+  out.ids[n], out.texts[n], out.tries[n] = r.id, tries.text, jobs.tries_text(tries, due)
   note_failure(s, r, tries, 'failed', had)
   return #record + #r.output
 end
 
 -- The same of a job that is dead.
 local function bury(s, r, tries, record, had)
-  local job = L.parse(record)
+  local job = jobs.parse(record)
   if not job then
-    L.odd()
+    row_step.odd()
   end
-  L.dead_row(s, r, job, note_failure(s, r, tries, 'dead', had))
+  row_dead.dead_row(s, r, job, note_failure(s, r, tries, 'dead', had))
   count(s, 'failed:' .. job.queue)
   count(s, 'dead:' .. job.queue)
   return #record + #r.output
@@ -91,26 +96,26 @@ local function sort_out(s, results)
   for i = 1, #results do
     local r = results[i]
     local id, least = r.id, LEAST[r.verb]
-    if s.is_told[id] or not r.a or not least or r.a < least or
-       r.verb == 'retry' and (r.a <= s.q.ahead or s.now_ms + r.a > L.LATEST) then
-      L.odd()
+    if s.is_told[id] or not r.a or not least or r.a < least or r.verb == 'retry' and
+       (r.a <= s.q.ahead or s.now_ms + r.a > LATEST) then
+      row_step.odd()
     end
     ids[i], s.is_told[id], s.answers[i], bytes = id, true, 'ok', bytes + #r.output
     if r.verb == 'progress' then
       of_progress[#of_progress + 1] = id
-      s.progress[#s.progress + 1], s.progress[#s.progress + 2] = id, L.one_line(r.text)
+      s.progress[#s.progress + 1], s.progress[#s.progress + 2] = id, one_line(r.text)
     else
       leaving[#leaving + 1] = r
     end
   end
   for _, id in ipairs(s.q.end_ids) do
     if s.is_told[id] then
-      L.odd()
+      row_step.odd()
     end
     s.is_told[id] = true
   end
-  if bytes >= L.CALL_BYTES then
-    L.odd() -- some of them come later
+  if bytes >= txn.CALL_BYTES then
+    row_step.odd() -- some of them come later
   end
   return ids, of_progress, leaving
 end
@@ -121,9 +126,9 @@ local function need_held(s, results, ids)
   local texts, sub = redis.call('HMGET', s.R .. ':tries', unpack(ids)), string.sub
   for i = 1, #ids do
     local text, begin = texts[i] or '', results[i].start .. ' '
-    local tries = L.tries(text)
+    local tries = jobs.tries(text)
     if owners[i] ~= s.epoch_text or not tries.due or sub(text, 1, #begin) ~= begin then
-      L.odd()
+      row_step.odd()
     end
     tries.text, out[ids[i]] = text, tries
   end
@@ -136,7 +141,7 @@ local function note(had, id, value)
   end
 end
 
--- Result r of a job that leaves, with the columns of its slice, in which it is number i.
+-- Result r of a job that leaves, with the columns of its chunk, in which it is number i.
 local function leave(s, r, tries, columns, i)
   local had, gone, id = s.had, s.gone, r.id
   note(gone.progress, id, columns.progress[i])
@@ -148,13 +153,13 @@ local function leave(s, r, tries, columns, i)
   end
   note(gone.errors, id, columns.errors[i])
   note(had.results, id, columns.results[i])
-  local bytes, queue = L.keep_row(s, r, tries, columns.jobs[i])
+  local bytes, queue = row_kept.keep_row(s, r, tries, columns.jobs[i])
   count(s, 'done:' .. queue)
   return bytes
 end
 
 -- Records and outcomes may be large, and the first may be odd: so few are read first.
-local SLICE_FIRST, SLICE_FACTOR = 16, 4
+local CHUNK_FIRST, CHUNK_FACTOR = 16, 4
 local COLUMNS = {'errors', 'failures', 'progress', 'results'}
 
 -- Load the jobs of these results, which leave the worker. -> their ids
@@ -165,7 +170,7 @@ local function load_leaving(s, results, tries)
   end
   for i = 1, #results do
     if i > to then
-      from, to = i, math.min(math.max(SLICE_FACTOR * to, SLICE_FIRST), #ids)
+      from, to = i, math.min(math.max(CHUNK_FACTOR * to, CHUNK_FIRST), #ids)
       columns.jobs = redis.call('HMGET', s.R .. ':jobs', unpack(ids, from, to))
       for _, name in ipairs(COLUMNS) do
         columns[name] = s.is_calm and {} or
@@ -173,8 +178,8 @@ local function load_leaving(s, results, tries)
       end
     end
     bytes = bytes + leave(s, results[i], tries[ids[i]], columns, i - from + 1)
-    if bytes >= L.CALL_BYTES then
-      L.odd()
+    if bytes >= txn.CALL_BYTES then
+      row_step.odd()
     end
   end
   return ids
@@ -185,7 +190,7 @@ local function need_absent(s)
   for key, set in pairs(s.waiting) do
     for _, score in ipairs(redis.call('ZMSCORE', key, unpack(set.ids))) do
       if score then
-        L.odd()
+        row_step.odd()
       end
     end
   end
@@ -196,7 +201,7 @@ local function nothing(key)
 end
 
 -- Load the jobs that results tell of, at least one. -> ids of those that leave the worker
-function L.load_results(s)
+function row_results.load_results(s)
   s.is_rare = true
   s.retried, s.failed = {ids = {}, texts = {}, tries = {}}, {ids = {}, outcomes = {}, lines = {}}
   s.progress, s.waiting, s.counts, s.late, s.woken, s.answers = {}, {}, {}, {}, {}, {}
@@ -206,31 +211,31 @@ function L.load_results(s)
   local ids, of_progress, leaving = sort_out(s, s.q.results)
   local tries = need_held(s, s.q.results, ids)
   if of_progress[1] then
-    s.had.progress = L.read_there(s.R .. ':progress', of_progress)
+    s.had.progress = writes.read_there(s.R .. ':progress', of_progress)
   end
   ids = load_leaving(s, leaving, tries)
   if s.kept then
-    L.load_over(s)
+    row_kept.load_over(s)
   end
   if s.dead then
-    L.load_dead(s)
+    row_dead.load_dead(s)
   end
   need_absent(s)
   return ids
 end
 
 -- None of them may be claimed in the same step: it waits in two sets.
-function L.need_untold(s, ids, from, to)
+function row_results.need_untold(s, ids, from, to)
   for i = from, to do
     if s.is_told[ids[i]] then
-      L.odd()
+      row_step.odd()
     end
   end
 end
 
 -- The head of a queue with these retried jobs (one of s.late). told: the text that is there, false
 -- for none. -> that head; whether it was lowered
-function L.head_with(late, told)
+function row_results.head_with(late, told)
   local head = told and tonumber(told)
   if not head or head > late.due then
     return late.due, true

@@ -1,6 +1,9 @@
 -- The rows that start or are parked, in a step over rows.
 
-local NEVER_TRIED = L.NEVER_TRIED
+local row_starts = module 'rows/starts'
+local starting, events, row_gates, row_waiters = use(
+  'claim/starting', 'core/events', 'rows/gates', 'rows/waiters')
+local NEVER_TRIED = starting.NEVER_TRIED
 local NONE = {}
 
 -- Job `id`, which starts, holds what this text says.
@@ -21,9 +24,9 @@ end
 -- The rows from..to start; these have the tries of the first.
 local function start(s, b, from, to, fence, gated)
   local tries = b.tries[from] or NEVER_TRIED
-  L.start_rows(s, s.starts, b, from, to, fence, tries, gated)
-  if L.events then
-    L.tell_started(b, from, to, tries)
+  starting.start_rows(s, s.starts, b, from, to, fence, tries, gated)
+  if events.now then
+    starting.tell_started(b, from, to, tries)
   end
   if b.keys then
     count_keys(s, b, from, to)
@@ -31,13 +34,13 @@ local function start(s, b, from, to, fence, gated)
   s.claimed = s.claimed + to - from + 1
 end
 
--- The line of the unique key of a job in R:holds (gates/hold.lua).
+-- The line of the unique key of a job in R:holds (gates/holding.lua).
 local function unique_line(queue, job)
   return 'uniq:' .. (job.f or '0') .. ':' .. queue .. ':' .. job.u
 end
 
 -- The job of row i holds its gates, all of which are free for it, and its unique key; its batch is
--- told there (gates/hold.lua). gates: nil for none. -> gated, as a group has it
+-- told there (gates/holding.lua). gates: nil for none. -> gated, as a group has it
 local function take_all(s, b, i, gates, fence)
   local id, job, gated = b.ids[i], b.jobs[i] or NONE, 0
   local held = {job.b and 'batch ' .. job.b}
@@ -45,7 +48,7 @@ local function take_all(s, b, i, gates, fence)
     local g = gates[k]
     gated = math.max(gated, g.gated)
     held[#held + 1] = g.kind ~= 'rate' and g.id or nil
-    L.take_from(s, g, id, fence)
+    row_gates.take_from(s, g, id, fence)
   end
   if job.u then
     held[#held + 1] = unique_line(b.queue, job)
@@ -60,7 +63,8 @@ end
 local function shut_gate(gates)
   for i = 1, #gates do
     local g = gates[i]
-    if g.is_awaited ~= false and L.is_awaited(g) or (g.free or L.free_of(g)) <= 0 then
+    if g.is_awaited ~= false and row_gates.is_awaited(g) or
+       (g.free or row_gates.free_of(g)) <= 0 then
       return i
     end
   end
@@ -72,7 +76,7 @@ local function pass(s, b, i, fence)
   local gates, job, id = b.gates[i], b.jobs[i], b.ids[i]
   local shut = gates and not b.is_in and shut_gate(gates)
   if shut then
-    L.park(s, b.queue, id, gates, shut, b.dues[i], fence)
+    row_waiters.park(s, b.queue, id, gates, shut, b.dues[i], fence)
     return nil
   end
   if b.texts[i] then
@@ -84,7 +88,7 @@ local function pass(s, b, i, fence)
     return take_all(s, b, i, gates, fence)
   elseif gates then
     local g = gates[1]
-    L.take_from(s, g, id, fence)
+    row_gates.take_from(s, g, id, fence)
     if g.kind ~= 'rate' then
       hold_text(s.starts, id, g.id)
     end
@@ -95,7 +99,7 @@ end
 
 -- Start or park the first n rows, until the step has claimed `most`. Rows side by side that begin
 -- alike start together. -> how many rows, how many of them were parked
-function L.handle_rows(s, b, n, most)
+function row_starts.handle_rows(s, b, n, most)
   local first, i, parked, k = s.number - 1, 0, 0, 1
   local from, gated -- of the rows from `from` to i, which start; nil: there are none
   s.number, most = s.number + 2 * n, most - s.claimed
@@ -114,8 +118,8 @@ function L.handle_rows(s, b, n, most)
       from, gated = from or i + 1, its_gated
     else
       parked = parked + 1
-      if L.events then
-        L.event('parked', b.ids[to], b.queue, b.dues[to])
+      if events.now then
+        events.add('parked', b.ids[to], b.queue, b.dues[to])
       end
     end
     i = to

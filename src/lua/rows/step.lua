@@ -2,45 +2,51 @@
 --
 -- It loads a row of each thing that the step touches (the jobs that end, their gates, the first
 -- waiters, the jobs that are due), by one command a key; decides on these rows; and writes each key
--- once. What it does not know is odd: L.odd ends it before anything is written, and L.step makes
--- the step anew over the draft, which knows every case. Both have the same outcome, to the key.
+-- once. What it does not know is odd: row_step.odd ends it before anything is written, and
+-- steps.step makes the step anew in a transaction, which knows every case. Both have the same
+-- outcome, to the key.
 --
 -- Odd are: results but plain ends, progress, retries, deaths and jobs that are kept; jobs that are
 -- cancelled, waited for or followed when they end; batches that end or lost a member; unique keys
--- with a successor; rates that are shut or no token buckets; leases; programs
--- and callers among the waiters, permits for two waiters at once, spots with several gates; pauses
--- that end; queues that are marked (suspects, pinned and granted jobs, those aside) or have raw
--- members; timers that are due; large payloads; and whatever is corrupt or of a foreign type.
+-- with a successor; rates that are shut or no token buckets; leases; programs and callers among the
+-- waiters, permits for two waiters at once, spots with several gates; pauses that end; queues that
+-- are flagged (suspects, pinned and granted jobs, those aside) or have raw members; timers that are
+-- due; large payloads; and whatever is corrupt or of a foreign type.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
 --   clock (the text that is there)
 --   is_calm, is_watched: see need_common; cancels: ids, as the reply tells them
 --   gates: id -> gate (gates.lua), order: the same as a list
---   names, of_queue, marks, paused, taken, keys, heads (queue.lua), room: queue -> how many jobs it
---   may still claim; claimed, bytes, parked, max: as in claim.lua
+--   names, of_queue, flags, paused, taken, keys, heads (queue.lua), room: queue -> how many jobs it
+--   may still claim; claimed, bytes, parked, max: as in claim/claims.lua
 --   let_in: queue -> rows (waiters.lua), offers
 --   retried, progress, had, gone, waiting, late, counts, host, answers: results.lua; kept:
 --   kept.lua; members: members.lua, is_rare: one of these; woken: queues whose workers are woken
---   starts: {n, running, tries, n_held, holds, old_ids, old_tries}, groups: as in start.lua
+--   starts: {n, running, tries, n_held, holds, old_ids, old_tries}, groups: as in
+--   claim/starting.lua
 --   adds, removals, last: the writes (writes.lua)
 
+local row_step = module 'rows/step'
+local claims, steps, clock, events, row_ends, plans, row_queues, row_waiters, writes = use(
+  'claim/claims', 'claim/steps', 'core/clock', 'core/events', 'rows/ends', 'rows/plan',
+  'rows/queue', 'rows/waiters', 'rows/writes')
 local ODD = {}
-local NEVER, STEP_BYTES, CLAIMS_MAX = L.LATEST, L.STEP_BYTES, L.CLAIMS_MAX
+local NEVER, STEP_BYTES, CLAIMS_MAX = LATEST, claims.STEP_BYTES, claims.CLAIMS_MAX
 
 -- This step is none for rows.
-function L.odd()
+function row_step.odd()
   error(ODD, 0)
 end
 
 -- -> the jobs of this worker that are to be cancelled. A flag of a job that does not run is odd.
 local function read_cancels(s)
   local mine, ids = {}, redis.call('HKEYS', s.R .. ':cancel')
-  local n = math.min(#ids, L.CANCELS_MAX)
+  local n = math.min(#ids, steps.CANCELS_MAX)
   local owners = n > 0 and redis.call('ZMSCORE', s.R .. ':running', unpack(ids, 1, n)) or {}
   for i = 1, n do
     if not owners[i] then
-      L.odd()
+      row_step.odd()
     elseif owners[i] == s.epoch_text then
       mine[#mine + 1] = ids[i]
     end
@@ -48,7 +54,7 @@ local function read_cancels(s)
   return mine
 end
 
--- Nothing that is rare. is_calm: nor are there marks of queues, and what earlier attempts left; one
+-- Nothing that is rare. is_calm: nor are there flags of queues, and what earlier attempts left; one
 -- EXISTS tells, mostly.
 local function need_common(s)
   local R = s.R
@@ -61,17 +67,17 @@ local function need_common(s)
   local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
   s.timer_ms = tonumber(first[2]) or NEVER
   if s.timer_ms <= s.now_ms then
-    L.odd()
+    row_step.odd()
   end
 end
 
 local function new_step(R, q)
   local now_us = q.now_us
-  local now_ms = L.ms(now_us)
+  local now_ms = clock.ms(now_us)
   local starts = {n = 0, n_held = 0, running = {}, tries = {}, holds = {}, old_ids = {},
                   old_tries = {}}
   return {R = R, q = q, epoch_text = q.epoch_text, now_us = now_us, now_ms = now_ms,
-          now_text = L.int(now_ms), gates = {}, order = {}, room = {}, claimed = 0,
+          now_text = int(now_ms), gates = {}, order = {}, room = {}, claimed = 0,
           bytes = STEP_BYTES, parked = 0, max = math.min(q.max, CLAIMS_MAX), let_in = {},
           offers = 0, groups = {}, adds = {}, removals = {}, starts = starts}
 end
@@ -79,19 +85,19 @@ end
 local function run(R, q)
   local s = new_step(R, q)
   need_common(s)
-  L.load_queues(s)
-  L.load_ends(s)
-  L.open_gates(s)
-  local heads = L.claim_rows(s)
-  L.plan_writes(s)
-  L.write_all(s)
+  row_queues.load_queues(s)
+  row_ends.load_ends(s)
+  row_waiters.open_gates(s)
+  local heads = row_queues.claim_rows(s)
+  plans.plan_writes(s)
+  writes.write_all(s)
   return {now_us = s.now_us, status = 'ok', answers = s.answers or {}, refused = {},
           groups = s.groups, heads = heads, errors = {}, cancels = s.cancels or {}, solo_due = 0,
           timer_ms = s.is_more and s.now_ms or s.timer_ms < NEVER and s.timer_ms or -1}
 end
 
 -- -> the reply of a step; nil: it is odd, and nothing was changed
-function L.step_over_rows(R, q)
+function row_step.run(R, q)
   local ok, reply = pcall(run, R, q)
   if ok then
     return reply
@@ -101,6 +107,8 @@ function L.step_over_rows(R, q)
     error(reply, 0) -- an error of Lua
   end
   -- It is odd, or a key that it read has a foreign type. Redis makes text of its errors in pcall.
-  L.events = L.events and L.watch(R)
+  if events.now then
+    events.begin(R)
+  end
   return nil
 end

@@ -1,4 +1,4 @@
--- The waiters of gates in a step over rows (gates/gate_waiters.lua has the keys): the first jobs of
+-- The waiters of gates in a step over rows (gates/waiters.lua has the keys): the first jobs of
 -- the first queue that waits come in, and jobs before a shut gate are parked.
 --
 -- Of a gate: tickets: queue -> {was, now}, texts, false for none: its ticket among the waiters;
@@ -7,17 +7,20 @@
 -- those that are parked, out: queue -> {ids, scores, spots} of those that come in, spots:
 -- {id, text}* of those that are parked.
 
-local OPEN_MAX, PASSED_OVER_MAX = L.OPEN_MAX, L.PASSED_OVER_MAX
+local row_waiters = module 'rows/waiters'
+local waiters, row_gates, plans, row_step = use(
+  'gates/waiters', 'rows/gates', 'rows/plan', 'rows/step')
+local OPEN_MAX, PASSED_OVER_MAX = waiters.OPEN_MAX, waiters.PASSED_OVER_MAX
 
 -- May so many more jobs of the queue come in? There is room for more than that, or it is odd: the
 -- queue would be put aside.
 local function need_room(s, queue, n)
   local has = s.let_in[queue] and #s.let_in[queue] or 0
   if has + n > (s.room[queue] or 0) or s.offers + n > OPEN_MAX then
-    L.odd()
+    row_step.odd()
   end
   if has == 0 and redis.call('EXISTS', s.R .. ':granted:' .. queue) == 1 then
-    L.odd()
+    row_step.odd()
   end
 end
 
@@ -27,12 +30,12 @@ local function row_of(s, g, id, text)
   local ticket, over, due, rest = string.match(text or '', '^(%d+) (%d+) (%d+) 1\n(.+)$')
   if rest ~= g.id or #ticket > 16 or #due > 15 or #over > 2 or
      tonumber(over) >= PASSED_OVER_MAX then
-    L.odd()
+    row_step.odd()
   end
   local begin, rank = string.sub(id, 1, 2), tonumber(string.sub(id, 3), 36)
   s.id_begin = s.id_begin or begin
   if begin ~= s.id_begin or not rank then
-    L.odd()
+    row_step.odd()
   end
   return {id = id, due = tonumber(due), gate = g, rank = rank}
 end
@@ -47,7 +50,7 @@ local function let_in(s, g, queue, line)
   local n = #out.ids
   for i = 1, #ids do
     if not scores[i] then
-      L.odd()
+      row_step.odd()
     end
     list[#list + 1] = row_of(s, g, ids[i], spots[i])
     out.ids[n + i], out.scores[n + i], out.spots[n + i] = ids[i], scores[i], spots[i]
@@ -79,14 +82,14 @@ end
 
 -- The first jobs that wait for this gate come in.
 local function open(s, g)
-  local free = L.free_of(g)
+  local free = row_gates.free_of(g)
   if free <= 0 then
     return
   end
   local first = g.first
   local queue, second = first[1], first[4]
   if string.find(queue, '^[@=]') then
-    L.odd()
+    row_step.odd()
   end
   local line = line_of(s, g, queue)
   local most = math.min(free, OPEN_MAX)
@@ -98,7 +101,7 @@ local function open(s, g)
   local next_ticket = rows[2 * n + 2]
   local stays = next_ticket or second
   if n == 0 or stays and n < free then
-    L.odd() -- more may come in: than a call offers, or of another waiter
+    row_step.odd() -- more may come in: than a call offers, or of another waiter
   end
   need_room(s, queue, n)
   local ids, tickets = {}, {}
@@ -113,15 +116,15 @@ local function open(s, g)
 end
 
 -- Open the gates that lost a holder, the last one first.
-function L.open_gates(s)
-  L.read_clock(s)
+function row_waiters.open_gates(s)
+  plans.read_clock(s)
   local n = 0
   for i = #s.touched, 1, -1 do
     local g = s.touched[i]
-    if L.is_awaited(g) then
+    if row_gates.is_awaited(g) then
       n = n + 1
       if n > OPEN_MAX then
-        L.odd()
+        row_step.odd()
       end
       open(s, g)
     end
@@ -135,7 +138,7 @@ local function begin_line(s, g, queue, line, id)
   local R = s.R
   if redis.call('ZSCORE', line.key, id) or redis.call('HGET', R .. ':parked', id) or
      redis.call('ZSCORE', R .. ':parked:' .. queue, id) then
-    L.odd()
+    row_step.odd()
   end
   if not g.tickets[queue] then
     local was = redis.call('ZSCORE', g.wait, queue)
@@ -144,14 +147,14 @@ local function begin_line(s, g, queue, line, id)
 end
 
 -- A job waits for gate number `at` of these; its ticket is its fence.
-function L.park(s, queue, id, gates, at, due, fence)
-  local g, ticket = gates[at], L.int(fence)
+function row_waiters.park(s, queue, id, gates, at, due, fence)
+  local g, ticket = gates[at], int(fence)
   if g.kind == 'rate' then
-    L.odd() -- its timer says when it opens
+    row_step.odd() -- its timer says when it opens
   end
   local line = line_of(s, g, queue)
   if not line.ids[1] then
-    L.free_of(g) -- a lock with a lease is odd, and a semaphore has a timer
+    row_gates.free_of(g) -- a lock with a lease is odd, and a semaphore has a timer
     begin_line(s, g, queue, line, id)
   end
   local n, t = #line.ids + 1, g.tickets[queue]
@@ -169,6 +172,6 @@ function L.park(s, queue, id, gates, at, due, fence)
     names[i] = gates[i].id
   end
   s.spots[#s.spots + 1] = id
-  s.spots[#s.spots + 1] = ticket .. ' 0 ' .. L.int(due) .. ' ' .. L.int(at) .. '\n' ..
-                          table.concat(names, '\n')
+  s.spots[#s.spots + 1] = ticket .. ' 0 ' .. int(due) .. ' ' .. int(at) .. '\n' ..
+    table.concat(names, '\n')
 end

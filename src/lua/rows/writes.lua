@@ -6,8 +6,11 @@
 -- removal has values, those of what is removed: a list, or one text for all; an addition has names
 -- and values of what it replaces, nil for nothing.
 
+local writes = module 'rows/writes'
+local rights, row_step, series, commit = use(
+  'core/rights', 'rows/step', 'series/series', 'txn/commit')
 local LOCK_FIELDS = {'holder', 'until', 'fence', 'depth', 'since'}
-L.LOCK_FIELDS = LOCK_FIELDS
+writes.LOCK_FIELDS = LOCK_FIELDS
 
 -- Write names[first], names[first + 1], ... with their values again.
 local function put_back(command, key, names, first, values)
@@ -73,27 +76,27 @@ end
 -- ---- planning
 
 -- Plan an addition, {names, values, command, key, ...}.
-function L.add_write(s, write)
+function writes.add_write(s, write)
   s.adds[#s.adds + 1] = write
 end
 
 -- Plan a removal, {values, command, key, ...}.
-function L.remove_write(s, write)
+function writes.remove_write(s, write)
   s.removals[#s.removals + 1] = write
 end
 
 -- The members `ids` leave a set; scores: as values of a removal
-function L.remove_members(s, key, ids, scores)
-  L.remove_write(s, {values = scores, 'ZREM', key, unpack(ids)})
+function writes.remove_members(s, key, ids, scores)
+  writes.remove_write(s, {values = scores, 'ZREM', key, unpack(ids)})
 end
 
 -- The fields `ids` leave a hash; values: as those of a removal
-function L.remove_fields(s, key, ids, values)
-  L.remove_write(s, {values = values, 'HDEL', key, unpack(ids)})
+function writes.remove_fields(s, key, ids, values)
+  writes.remove_write(s, {values = values, 'HDEL', key, unpack(ids)})
 end
 
 -- What is there of these fields of a hash. -> {key, ids, values}
-function L.read_there(key, ids)
+function writes.read_there(key, ids)
   local there = {key = key, ids = {}, values = {}}
   for i, value in ipairs(redis.call('HMGET', key, unpack(ids))) do
     if value then
@@ -105,19 +108,19 @@ function L.read_there(key, ids)
 end
 
 -- Plan to remove that.
-function L.remove_there(s, there)
+function writes.remove_there(s, there)
   if there.ids[1] then
-    L.remove_fields(s, there.key, there.ids, there.values)
+    writes.remove_fields(s, there.key, there.ids, there.values)
   end
 end
 
 -- These ids, which are not there, come into a set; scores: a list of texts
-function L.add_members(s, key, ids, scores)
+function writes.add_members(s, key, ids, scores)
   local write = {'ZADD', key}
   for i = 1, #ids do
     write[2 * i + 1], write[2 * i + 2] = scores[i], ids[i]
   end
-  L.add_write(s, write)
+  writes.add_write(s, write)
 end
 
 -- ---- writing
@@ -145,7 +148,7 @@ end
 
 local function follow_results(s)
   for name, n in pairs(s.counts) do
-    L.write_count(s.R, name, n)
+    commit.write_count(s.R, name, n)
   end
   for _, queue in ipairs(s.woken) do
     redis.pcall('PUBLISH', s.R .. ':wake', queue)
@@ -157,26 +160,26 @@ end
 local function follow(s)
   for _, group in ipairs(s.q.ends) do
     if group.n > 0 then
-      L.write_count(s.R, 'done:' .. group.queue, group.n)
+      commit.write_count(s.R, 'done:' .. group.queue, group.n)
     end
   end
   for queue, keys in pairs(s.keys or {}) do
-    pcall(L.count_keys, s.R, queue, keys)
+    pcall(series.count_keys, s.R, queue, keys)
   end
   for key, until_ms in pairs(s.expiries or {}) do
-    redis.pcall('PEXPIREAT', key, L.int(until_ms))
+    redis.pcall('PEXPIREAT', key, int(until_ms))
   end
   if s.retried then
     follow_results(s)
   end
 end
 
-function L.write_all(s)
+function writes.write_all(s)
   local adds, removals = s.adds, s.removals
   local lists = {adds, removals}
   removals[#removals + 1] = s.last
-  if not L.may_all(lists) then
-    L.odd() -- the draft tells which right is missing
+  if not rights.may_all(lists) then
+    row_step.odd() -- the transaction tells which right is missing
   end
   local done, why = write(lists)
   if why then

@@ -8,32 +8,34 @@
 -- from ending. It expires 400 days after its year. A day is a number: year * 1000 + day of the
 -- year.
 
+local calendar = module 'schedule/calendar'
+local instant, commit = use('core/instant', 'txn/commit')
 local ROW = 512             -- bits
 local ROWS = {due = 0, ok = 1, failed = 2, missed = 3}
 local KEPT_DAYS = 400
 
 local function set_bit(key, bit, until_ms)
   redis.call('SETBIT', key, bit, 1)
-  redis.call('PEXPIREAT', key, L.int(until_ms))
+  redis.call('PEXPIREAT', key, int(until_ms))
 end
 
 -- Is this a day of a calendar? A zone may be a day ahead of Redis' clock, or behind.
-function L.is_day(day)
+function calendar.is_day(day)
   local of_year = day and day % 1000
   return day and day >= 1970001 and day < 10000000 and of_year >= 1 and of_year <= 366
 end
 
 -- Mark a day in a row: due, ok, failed or missed.
-function L.mark_day(R, name, day, row)
+function calendar.mark_day(R, name, day, row)
   local year = math.floor(day / 1000)
-  L.hint(set_bit, R .. ':cal:' .. name .. ':' .. L.int(year), ROWS[row] * ROW + day % 1000 - 1,
-         (L.days(year + 1, 1, 1) + KEPT_DAYS) * 86400000)
+  commit.hint(set_bit, R .. ':cal:' .. name .. ':' .. int(year), ROWS[row] * ROW + day % 1000 - 1,
+              (instant.days(year + 1, 1, 1) + KEPT_DAYS) * 86400000)
 end
 
--- A job has ended. job: as L.parse tells it, nil if it was lost; row: ok or failed
-function L.mark_end(R, job, row)
-  local day = job and job.S and L.whole(job.Y)
-  if L.is_day(day) then
-    L.mark_day(R, job.S, day, row)
+-- A job has ended. job: as jobs.parse tells it, nil if it was lost; row: ok or failed
+function calendar.mark_end(R, job, row)
+  local day = job and job.S and whole(job.Y)
+  if calendar.is_day(day) then
+    calendar.mark_day(R, job.S, day, row)
   end
 end

@@ -14,10 +14,12 @@
 -- Hours and days are whole numbers since 1970. At most QUEUES queues have rows of their own; all
 -- others count as `~rest`.
 
+local series = module 'series/series'
+local clock, ranks = use('core/clock', 'series/ranks')
 local COLUMNS, OF_TOTAL = 36, 38
 local QUEUES = 256
 local REST = '~rest'
-L.SERIES_REST = REST
+series.SERIES_REST = REST
 local HOUR_MS = 3600000
 local DAY_MS = 24 * HOUR_MS
 local FULL_HOURS, KEPT_HOURS = 24, 360 -- a queue leaves R:series after so long a silence
@@ -28,9 +30,9 @@ local MINUTES_MAX = 60
 local ROOTS_MAX = 1000      -- in memory; with one more, what another has counted is lost
 local CHUNK = 1000
 
--- Columns by the name of their counter: L.count counts in them, too.
-L.SERIES_COLUMN = {added = 1, done = 2, failed = 3, dead = 4, cancelled = 5}
-L.FAILED, L.BUSY, L.LATE_US = 3, 6, 37
+-- Columns by the name of their counter: commit.count counts in them, too.
+series.SERIES_COLUMN = {added = 1, done = 2, failed = 3, dead = 4, cancelled = 5}
+series.FAILED, series.BUSY, series.LATE_US = 3, 6, 37
 
 -- root -> {minutes, keys: queue -> list, nkeys, of and n_of: as listed() returns them}. minutes:
 -- {minute, rows}*, the newest last; rows: queue -> {[column] = number, first_ms}.
@@ -66,7 +68,7 @@ local function new_minute(p)
   if #p.minutes == MINUTES_MAX or rows_in(p) >= ROWS_MAX then
     table.remove(p.minutes, 1)
   end
-  local m = {minute = L.minute, rows = {}}
+  local m = {minute = clock.minute, rows = {}}
   p.minutes[#p.minutes + 1] = m
   return m
 end
@@ -75,30 +77,30 @@ end
 local function find_row(R, queue)
   local p = pending_of(R)
   local m = p.minutes[#p.minutes]
-  if not m or m.minute ~= L.minute then
+  if not m or m.minute ~= clock.minute then
     m = new_minute(p)
   end
   recent, recent_root, recent_queue, recent_minute = m.rows[queue], R, queue, m.minute
   if not recent then
-    recent = {first_ms = L.last_ms()}
+    recent = {first_ms = clock.last_ms()}
     m.rows[queue] = recent
   end
 end
 
 -- Count n in a column. Only what was written is counted: call it after the writes.
-function L.count_in_series(R, queue, column, n)
-  if queue ~= recent_queue or R ~= recent_root or L.minute ~= recent_minute then
+function series.count_in_series(R, queue, column, n)
+  if queue ~= recent_queue or R ~= recent_root or clock.minute ~= recent_minute then
     find_row(R, queue)
   end
   recent[column] = (recent[column] or 0) + n
 end
 
 -- Count what a worker tells of a queue: "<column>:<n> ...". Anything else in the text is ignored.
-function L.count_told(R, queue, text)
+function series.count_told(R, queue, text)
   for column, n in string.gmatch(text, '(%d+):(%d+)') do
-    local at, value = L.whole(column), L.whole(n)
-    if at and value and at >= L.BUSY and at <= OF_TOTAL then
-      L.count_in_series(R, queue, at, value)
+    local at, value = whole(column), whole(n)
+    if at and value and at >= series.BUSY and at <= OF_TOTAL then
+      series.count_in_series(R, queue, at, value)
     end
   end
 end
@@ -108,16 +110,16 @@ end
 -- Add a row to row `at` of a string. The last column is named in any case: so a new string gets its
 -- full length at once, instead of growing to twice of it.
 local function add_row(key, kind, rows, at, columns, row, until_ms)
-  local args = {'OVERFLOW', 'SAT', 'INCRBY', kind, '#' .. L.int(rows * columns - 1), 0}
+  local args = {'OVERFLOW', 'SAT', 'INCRBY', kind, '#' .. int(rows * columns - 1), 0}
   for c = 1, columns do
     if row[c] and row[c] > 0 then
       local n = #args
-      args[n + 1], args[n + 2], args[n + 3], args[n + 4] =
-        'INCRBY', kind, '#' .. L.int(at * columns + c - 1), L.int(row[c])
+      args[n + 1], args[n + 2], args[n + 3], args[n + 4] = 'INCRBY', kind, '#' ..
+        int(at * columns + c - 1), int(row[c])
     end
   end
   if #args > 6 and not redis.pcall('BITFIELD', key, unpack(args)).err then
-    redis.pcall('PEXPIREAT', key, L.int(until_ms))
+    redis.pcall('PEXPIREAT', key, int(until_ms))
   end
 end
 
@@ -125,20 +127,20 @@ local function add_keys(key, keys, until_ms)
   for from = 1, #keys, CHUNK do
     redis.call('PFADD', key, unpack(keys, from, math.min(from + CHUNK - 1, #keys)))
   end
-  redis.call('PEXPIREAT', key, L.int(until_ms))
+  redis.call('PEXPIREAT', key, int(until_ms))
 end
 
 local function write_keys(R, p)
-  local day = math.floor(L.minute / 1440)
+  local day = math.floor(clock.minute / 1440)
   for queue, keys in pairs(p.keys) do
     local name = (p.of and p.of[queue] or p.n_of < QUEUES) and queue or REST
-    pcall(add_keys, R .. ':keys:' .. name .. ':' .. L.int(day), keys, DAY_MS * (day + 9))
+    pcall(add_keys, R .. ':keys:' .. name .. ':' .. int(day), keys, DAY_MS * (day + 9))
   end
   p.keys, p.nkeys = {}, 0
 end
 
 -- Jobs with these keys were started for the first time.
-function L.count_keys(R, queue, keys)
+function series.count_keys(R, queue, keys)
   local p = pending_of(R)
   local all = p.keys[queue] or {}
   p.keys[queue], p.nkeys = all, p.nkeys + #keys
@@ -155,10 +157,10 @@ local function write_row(R, queue, minute, row)
   local hour = (minute - in_hour) / 60
   local in_day = hour % 24
   local day = (hour - in_day) / 24
-  local until_ms, today = DAY_MS * (day + 16), math.floor(L.minute / 1440)
-  add_row(R .. ':m:' .. queue .. ':' .. L.int(hour), 'u32', 60, in_hour, COLUMNS, row,
+  local until_ms, today = DAY_MS * (day + 16), math.floor(clock.minute / 1440)
+  add_row(R .. ':m:' .. queue .. ':' .. int(hour), 'u32', 60, in_hour, COLUMNS, row,
           HOUR_MS * (hour + 7))
-  add_row(R .. ':h:' .. queue .. ':' .. L.int(day), 'u32', 24, in_day, COLUMNS, row, until_ms)
+  add_row(R .. ':h:' .. queue .. ':' .. int(day), 'u32', 24, in_day, COLUMNS, row, until_ms)
   add_row(R .. ':total:' .. queue, 'i64', 1, 0, OF_TOTAL, row, DAY_MS * (today + 16))
 end
 
@@ -172,7 +174,7 @@ local function listed(R, hour)
   local all = redis.call('HGETALL', key)
   local most = #all / 2 > QUEUES and FULL_HOURS or KEPT_HOURS
   for i = 1, #all, 2 do
-    local last = L.whole(all[i + 1])
+    local last = whole(all[i + 1])
     if not last or math.abs(hour - last) > most then
       redis.call('HDEL', key, all[i])
     else
@@ -208,13 +210,13 @@ local function write_rows(R, p, minute, all)
   for _, one in ipairs(all) do
     write_row(R, one[1], minute, one[2])
     if p.of[one[1]] ~= hour then
-      hours[#hours + 1], hours[#hours + 2] = one[1], L.int(hour)
+      hours[#hours + 1], hours[#hours + 2] = one[1], int(hour)
     end
   end
   if hours[1] then
     redis.call('HSET', R .. ':series', unpack(hours))
   end
-  L.rank_queues(R, minute, all)
+  ranks.queues(R, minute, all)
 end
 
 -- -> how many rows were written
@@ -228,7 +230,7 @@ end
 -- Write what was counted, up to ROWS_AT_ONCE rows and those of a minute more; the next tidy goes
 -- on. A key of a foreign type, a Redis without memory or a missing right loses it: that must not
 -- harm the call.
-function L.write_series(R)
+function series.write(R)
   local p, left = pending_of(R), ROWS_AT_ONCE
   recent_queue = nil
   while p.minutes[1] and left > 0 do

@@ -1,8 +1,8 @@
 # Which Redis commands each function of the library can call: reads laterd.lua, prints lines "FUNCTION COMMAND PART",
 # where PART is the part of the library that calls it. A part that names another one counts as calling it: too many
-# rather than too few. db('HSET', ...) and other functions of the draft count as the commands that draft.lua makes of
-# them: they read what they change, and may have to undo what they wrote.
-# Definitions begin in the first column: function L.x, local function x, L.register('later_x', and tables.
+# rather than too few. db('HSET', ...) and other functions of the transaction count as the commands that txn/ makes
+# of them: they read what they change, and may have to undo what they wrote.
+# Definitions begin in the first column: function module.x, local function x, register('later_x', and tables.
 BEGIN {
     via["HGET"] = via["HEXISTS"] = "HGET"
     via["HMGET"] = "HGET HMGET"
@@ -28,28 +28,26 @@ BEGIN {
     via["PEXPIREAT"] = "PEXPIREAT"
     via["PERSIST"] = "PERSIST PEXPIRETIME PEXPIREAT"
     via["TYPE"] = "TYPE"
-    via["L.drop_key"] = "PEXPIRE PERSIST DEL"
-    via["L.erase"] = "HLEN HDEL"
-    via["L.know_keys"] = via["L.learn_absent"] = "EXISTS"
-    via["L.lock_row"] = "HMGET"
-    via["L.put_lock"] = "HMGET HSET HDEL DEL PEXPIREAT PERSIST"
-    via["L.read_fields"] = "HMGET"
-    via["L.know"] = "HLEN HGETALL HGET HMGET"
-    via["L.need_types"] = "HLEN ZCARD"
-    via["L.count_coming"] = "HLEN ZCARD"
-    via["L.last_score"] = "ZRANGE"
-    via["L.cut"] = "ZREM"
-    via["L.write_together"] = "HSET HDEL ZADD ZREM SET DEL"
-    via["L.count"] = via["L.count_as"] = "HINCRBY SADD"
-    via["L.wake"] = via["L.say"] = "PUBLISH"
+    via["change.drop_key"] = "PEXPIRE PERSIST DEL"
+    via["change.erase"] = "HLEN HDEL"
+    via["txn.know_keys"] = via["txn.learn_absent"] = "EXISTS"
+    via["lock_rows.lock_row"] = "HMGET"
+    via["lock_rows.put_lock"] = "HMGET HSET HDEL DEL PEXPIREAT PERSIST"
+    via["txn.read_fields"] = "HMGET"
+    via["txn.know"] = "HLEN HGETALL HGET HMGET"
+    via["txn.need_types"] = "HLEN ZCARD"
+    via["txn.last_score"] = "ZRANGE"
+    via["change.write_together"] = "HSET HDEL ZADD ZREM SET DEL"
+    via["commit.count"] = via["commit.count_as"] = "HINCRBY SADD"
+    via["commit.wake"] = via["commit.say"] = "PUBLISH"
 }
 /^-- ==== / { file = $3; part = file; next }
-/^[ \t]*--/ || file ~ /^core\/(draft(_change|_commands|_write)?|locks)\.lua$/ { next }
-/^function L\./ { part = $2; sub(/\(.*/, "", part); parts[part] = file }
+/^[ \t]*--/ || file ~ /^txn\/(txn|change|commands|commit|lock_rows)\.lua$/ { next }
+/^function [a-z_]+[.(]/ { part = $2; sub(/\(.*/, "", part); parts[part] = file }
 /^local function / { part = $3; sub(/\(.*/, "", part); part = file " " part; parts[part] = file }
 /^local [A-Za-z_]+ = / { part = file " " $2; parts[part] = file }
-/^L\.[A-Z_]+ = / { part = $1; parts[part] = file }
-/^L\.register\('/ { split($0, word, "'"); part = word[2]; parts[part] = file; functions[part] = 1 }
+/^[a-z_]+\.[A-Z_]+ = / { part = $1; parts[part] = file }
+/^register\('/ { split($0, word, "'"); part = word[2]; parts[part] = file; functions[part] = 1 }
 {
     rest = $0
     while (match(rest, /redis\.p?call\('[A-Z]+'/)) {
@@ -58,7 +56,7 @@ BEGIN {
         rest = substr(rest, RSTART + RLENGTH)
     }
     rest = $0
-    while (match(rest, /L\.ask\([^()]*, '[a-z]+', '[A-Z]+'/)) {
+    while (match(rest, /txn\.ask\([^()]*, '[a-z]+', '[A-Z]+'/)) {
         n = split(substr(rest, RSTART, RLENGTH), word, "'")
         calls[part] = calls[part] " " word[n - 1] " TYPE"
         rest = substr(rest, RSTART + RLENGTH)
@@ -72,7 +70,7 @@ BEGIN {
     rest = $0
     while (match(rest, /[A-Za-z_]+[A-Za-z_0-9.]*/)) {
         word[1] = substr(rest, RSTART, RLENGTH)
-        if (word[1] ~ /^L\./ && (word[1] in via))
+        if (word[1] ~ /\./ && (word[1] in via))
             calls[part] = calls[part] " " via[word[1]]
         names[part] = names[part] " " word[1]
         rest = substr(rest, RSTART + RLENGTH)
@@ -84,7 +82,8 @@ function visit(part) {
         todo[++left] = part
     }
 }
-# L.KINDS[kind].take(...), and the same with L.RATES: visit all of them that have a method named in the calling part.
+# kinds.KINDS[kind].take(...), and the same with rates.RATES: visit all of them that have a method named in the calling
+# part.
 function visit_all(prefix, names_there,   part, method) {
     for (part in parts) {
         method = part
@@ -106,8 +105,8 @@ function reach(name,   part, i, n, list) {
         for (i = 1; i <= n; i++) {
             visit(list[i])
             visit(parts[part] " " list[i])
-            if (list[i] ~ /^L\.(KINDS|RATES)/)
-                visit_all(substr(list[i], 1, 7), names[part])
+            if (list[i] ~ /^(kinds\.KINDS|rates\.RATES)/)
+                visit_all(substr(list[i], 1, 11), names[part])
         }
     }
 }

@@ -7,7 +7,7 @@
 
 static const uint8_t limits[GATES] = {1, 2};
 
-/* ---- the hybrid clock: L.tick */
+/* ---- the hybrid clock: clock.tick */
 
 static uint8_t tick(const struct conf *c, struct state *s, unsigned n, uint8_t seen)
 {
@@ -103,7 +103,7 @@ static uint8_t highest_epoch(const struct redis *r)
     return highest;
 }
 
-/* L.worker */
+/* beats.worker */
 static enum status status_of(const struct redis *r, uint8_t epoch)
 {
     const struct entry *e = store_entry(r, epoch);
@@ -174,7 +174,7 @@ static void take_gates(const struct conf *c, struct state *s, unsigned j, uint8_
     }
 }
 
-/* L.release */
+/* workers.release */
 static void release(struct state *s, unsigned j)
 {
     struct job *job = &s->redis.jobs[j];
@@ -191,7 +191,7 @@ static void release(struct state *s, unsigned j)
         job->attempts--;
 }
 
-/* L.release_unheard. keep: jobs, as bits */
+/* workers.release_unheard. keep: jobs, as bits */
 static void release_unheard(const struct conf *c, struct state *s, uint8_t epoch, uint8_t keep)
 {
     for (unsigned j = 0; j < c->jobs; j++) {

@@ -196,7 +196,7 @@ static void make_library(struct buf *out, const char *library)
     }
     buf_add(out, "", 1);
     replace(out, "local function offered()", "return redis,", "return nth.offered(redis),");
-    replace(out, "function L.register_bare(", "redis.register_function{", "nth.register{");
+    replace(out, "function register_bare(", "redis.register_function{", "nth.register{");
 }
 
 /* ---- runs */

@@ -295,7 +295,7 @@ struct model {
     bool is_batched;          /* most jobs belong to batches */
     bool is_scheduled;        /* most jobs come from schedules */
     bool ends_later;          /* ends of members wait for batches_end_later */
-    int64_t moved;            /* bytes that the call has moved (L.spend) */
+    int64_t moved;            /* bytes that the call has moved (txn.spend) */
     int caused[MODEL_QUEUES]; /* jobs that other jobs or batches have added to a queue */
     struct model_queue queue[MODEL_QUEUES];
     struct model_schedule schedule[MODEL_SCHEDULES];
@@ -372,7 +372,7 @@ void model_cancel(struct model *m, const char *id, bool only_waiting, struct buf
  * in the waiters at its gates. Returns the word of the reply. */
 const char *model_cancel_live(struct model *m, struct model_job *j, const char *why);
 void model_run_now(struct model *m, const char *id, struct buf *out);
-/* at: as L.time reads it; a past time is not yet replaced by now. */
+/* at: as instant.time reads it; a past time is not yet replaced by now. */
 void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *out);
 void model_retry(struct model *m, const char *id, struct buf *out);
 void model_show(struct model *m, const char *id, struct buf *out);

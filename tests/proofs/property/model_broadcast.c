@@ -1,5 +1,5 @@
 /*
- * Broadcasts in the model (src/lua/public/broadcast.lua, src/lua/broadcast/pinned.lua): jobs that
+ * Broadcasts in the model (src/lua/public/broadcast.lua, src/lua/broadcast/pins.lua): jobs that
  * only one worker, or the workers of one host, may run.
  */
 #include "model_gates.h"

@@ -1,5 +1,5 @@
 /*
- * Chains in the model: what the end of a job causes (src/lua/core/chain.lua); and the import, which
+ * Chains in the model: what the end of a job causes (src/lua/core/chains.lua); and the import, which
  * has options of its own for it.
  */
 #include "model_gates.h"

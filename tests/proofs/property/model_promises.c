@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define KEY_MAX 160
-#define LIVES INT64_C(1000000000000000) /* L.LIVES */
+#define LIVES INT64_C(1000000000000000) /* gate.LIVES */
 
 static void expires(struct rows *rows, const char *key, int64_t at)
 {

@@ -1,5 +1,5 @@
 /*
- * Topics in the model (src/lua/topic/topic.lua, src/lua/public/publish.lua).
+ * Topics in the model (src/lua/topic/topics.lua, src/lua/public/publish.lua).
  */
 #include "model_gates.h"
 

@@ -13,7 +13,7 @@
 #define TIMERS_A_CALL 64
 #define GRANT_MS 1000
 #define RESERVE_MS 5000
-#define NEVER_MS INT64_C(100000000000000) /* L.LATEST */
+#define NEVER_MS INT64_C(100000000000000) /* LATEST */
 
 /* ---- timers */
 

@@ -12,7 +12,7 @@
 #include "server.h"
 
 #define ARGS_MAX 40
-#define BIG_BYTES 17000 /* more than L.BIG */
+#define BIG_BYTES 17000 /* more than BIG */
 #define PATIENCE_US (3 * SECOND)
 
 /* One call that a person or program wants to make. */

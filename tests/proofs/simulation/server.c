@@ -330,25 +330,27 @@ static void replace(char *text, const char *what, const char *with)
 static const struct {
     const char *name, *text, *instead;
 } checks[] = {
-    {"fence", "if mine and not mine[id] or string.sub(tries[i] or '', 1, #prefix) ~= prefix then",
-     "if mine and not mine[id] then"},
+    {"fence",
+     " or not tries[i] or\n"
+     "         string.sub(tries[i], 1, #begin) ~= begin then",
+     " then"},
     {"fence", " or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then", " then"},
-    {"gate", "return L.lock_holder(book, g) and 0 or 1", "return 1"},
+    {"gate", "return kinds.lock_holder(ledger, g) and 0 or 1", "return 1"},
     /* The step's check; what follows it tells it from the reconcile's. */
     {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},
     /* A job that was granted counts when it starts. */
-    {"rate", "      L.take(book, g, job, fence)\n      L.touch(book, id)\n",
-     "      L.touch(book, id)\n"},
+    {"rate", "      gate.take(ledger, g, job, fence)\n      gate.touch(ledger, id)\n",
+     "      gate.touch(ledger, id)\n"},
     /* Two workers fire the same occurrence. */
     {"cursor", "or item.next ~= known then", "then"},
     /* A member stays where it is. */
-    {"take", "  L.remove_foreign(item.key, members, item.hash, fields)\n", ""},
+    {"take", "  foreign.remove_foreign(item.key, members, item.hash, fields)\n", ""},
     /* Any worker claims the jobs of a broadcast. */
     {"target",
      "for _, target in ipairs(own_targets(R, ctx)) do\n"
-     "    local its_head = L.take_ids(L.pin_key(R, queue, target)",
-     "for _, t in ipairs(L.pin_targets(R, queue)) do\n"
-     "    local its_head = L.take_ids(L.pin_key(R, queue, t)"},
+     "    local its_head = waiting.take_ids(pins.key_of(R, queue, target)",
+     "for _, t in ipairs(pins.targets(R, queue)) do\n"
+     "    local its_head = waiting.take_ids(pins.key_of(R, queue, t)"},
     {"cursor", "c.last and c.revision == s.revision and at <= c.last", "false"},
 };
 

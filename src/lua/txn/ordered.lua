@@ -1,4 +1,4 @@
--- A sorted set in the order that it will have once the draft is written (draft.lua).
+-- A sorted set in the order that it will have once the transaction is written (txn.lua).
 --
 -- Redis' own set stays as it is while the function runs. So its first members are read once, piece
 -- by piece, and kept in `front`. Members that the call has changed are skipped there; they are in
@@ -9,6 +9,8 @@
 -- counts; order {names, scores}, sorted by both; log {old score, new score}*, false for none; sums:
 -- low -> high -> {n, at}; at: how many values of the log are counted in n.
 
+local ordered = module 'txn/ordered'
+local job_sets, txn = use('core/job_sets', 'txn/txn')
 local FRONT_MOST = 512      -- rows in one piece
 local MANY_CHANGES = 16
 
@@ -20,7 +22,7 @@ local function front_row(e, i, wanted)
   local f = e.front
   while i > f.n and not f.is_all do
     local count = math.min(math.max(f.n, wanted, i - f.n), FRONT_MOST)
-    local raw = L.read_entry(e, 'ZRANGE', f.n, f.n + count - 1, 'WITHSCORES')
+    local raw = txn.read_entry(e, 'ZRANGE', f.n, f.n + count - 1, 'WITHSCORES')
     for k = 1, #raw, 2 do
       f.n = f.n + 1
       f.names[f.n], f.scores[f.n] = raw[k], tonumber(raw[k + 1])
@@ -62,7 +64,8 @@ local function from_score(e, low, high, wanted)
         if e.is_empty or at > 0 and #rows < 2 * wanted then
           return nil
         end
-        rows, i = L.read_entry(e, 'ZRANGEBYSCORE', low, high, 'WITHSCORES', 'LIMIT', at, wanted), 1
+        rows, i = txn.read_entry(e, 'ZRANGEBYSCORE', low, high, 'WITHSCORES', 'LIMIT', at, wanted),
+                  1
         at = at + wanted
         if not rows[1] then
           return nil
@@ -84,7 +87,7 @@ local function place_of(order, name, score)
   while from < to do
     local middle = math.floor((from + to) / 2)
     local its = scores[middle]
-    if its < score or its == score and L.is_before(names[middle], name) then
+    if its < score or its == score and job_sets.is_before(names[middle], name) then
       from = middle + 1
     else
       to = middle
@@ -101,7 +104,7 @@ end
 
 -- The call gives a member another score, false for none: update the order and the log. Members that
 -- it had not changed before are not in the order yet.
-function L.rank(e, name, old, score)
+function ordered.rank(e, name, old, score)
   if e.order then
     if old and e.is_listed[name] then
       local i = place_of(e.order, name, old)
@@ -165,7 +168,7 @@ end
 
 -- -> {member, score, ...} of a changed sorted set with scores from low to high, without the first
 -- `skip`; count: how many at most, nil for all
-function L.rows(e, low, high, skip, count)
+function ordered.rows(e, low, high, skip, count)
   local is_below, is_above = sides(low, high)
   local last, out, n = count and skip + count or math.huge, {}, 0
   local wanted = math.min(last, FRONT_MOST)
@@ -183,7 +186,7 @@ function L.rows(e, low, high, skip, count)
   end
   while n < last and (a or b) do
     local name, score
-    if not b or a and (a_score < b_score or a_score == b_score and L.is_before(a, b)) then
+    if not b or a and (a_score < b_score or a_score == b_score and job_sets.is_before(a, b)) then
       name, score = a, a_score
       a, a_score = kept()
     else
@@ -202,7 +205,7 @@ function L.rows(e, low, high, skip, count)
 end
 
 -- -> how many members of a changed sorted set lie between two scores.
-function L.count_rows(e, low, high)
+function ordered.count_rows(e, low, high)
   local is_below, is_above = sides(low, high)
   local function is_in(score)
     return score and not is_below(score) and not is_above(score)
@@ -211,7 +214,7 @@ function L.count_rows(e, low, high)
   e.sums[low] = e.sums[low] or {}
   local sum, log = e.sums[low][high], e.log
   if not sum then
-    sum = {n = e.is_empty and 0 or L.read_entry(e, 'ZCOUNT', low, high), at = #log}
+    sum = {n = e.is_empty and 0 or txn.read_entry(e, 'ZCOUNT', low, high), at = #log}
     for _, name in ipairs(e.list) do
       sum.n = sum.n + (is_in(e.cells[name]) and 1 or 0) - (is_in(e.was[name]) and 1 or 0)
     end

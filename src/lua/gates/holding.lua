@@ -1,14 +1,17 @@
 -- What a job that starts holds, and what a holder that ends frees.
 --
 -- R:holds  HASH  job or @EPOCH -> the gates that it holds and its unique key, with LF between them,
--- after a line that says what its end causes: `then` if that is another job (core/chain.lua) or a
+-- after a line that says what its end causes: `then` if that is another job (core/chains.lua) or a
 -- mark in a calendar (schedule/calendar.lua), or `batch NAME` if it only belongs to that batch
--- (batch/members.lua); of a member with `then`, `then NAME`. So the call that ends a job need not
--- read its record, but for those with `then`.
+-- (batch/membership.lua); of a member with `then`, `then NAME`. So the call that ends a job need
+-- not read its record, but for those with `then`.
+
+local holding = module 'gates/holding'
+local gate, change, txn = use('gates/gate', 'txn/change', 'txn/txn')
 
 -- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
 -- counts its claim. -> text for R:holds, or nil
-function L.holding_started(gates, job)
+function holding.holding_started(gates, job)
   local is_followed = job.n or job.S
   if not (gates or job.u or is_followed or job.b) then
     return nil
@@ -28,8 +31,8 @@ end
 local function read_line(holder, line, drops, order, uniques)
   if string.find(line, '^uniq:') then
     local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')
-    uniques[#uniques + 1] = name and {name, holder, L.whole(until_ms)} or nil
-  elseif L.read_gate(line) then
+    uniques[#uniques + 1] = name and {name, holder, whole(until_ms)} or nil
+  elseif gate.read(line) then
     local holders = drops[line]
     if holders then
       holders[#holders + 1] = holder
@@ -58,41 +61,41 @@ local function read_holds(holders, texts)
   return gone, drops, order, uniques
 end
 
-local function drop_at(book, id, holders)
-  L.drop_all(book, L.gate(book, id), holders)
+local function drop_at(ledger, id, holders)
+  gate.drop_all(ledger, gate.of(ledger, id), holders)
 end
 
 -- A gate with a key of a foreign type is left as it is. Like one whose key was removed, it has lost
--- a holder all the same: L.hand_on looks at it, and again later while its key is foreign. Else
--- those that wait there would wait for ever.
-local function drop_all(book, drops, order)
+-- a holder all the same: waiters.hand_on looks at it, and again later while its key is foreign.
+-- Else those that wait there would wait for ever.
+local function drop_all(ledger, drops, order)
   for _, id in ipairs(order) do
-    L.unless_foreign(drop_at, book, id, drops[id])
-    L.touch(book, id)
+    change.unless_foreign(drop_at, ledger, id, drops[id])
+    gate.touch(ledger, id)
   end
 end
 
 -- Is a job with this text in R:holds followed by another one?
-function L.has_next(text)
+function holding.has_next(text)
   return text and string.sub(text, 1, 4) == 'then'
 end
 
 -- -> the batch of a job with this text in R:holds, nil for none
-function L.batch_of(text)
+function holding.batch_of(text)
   return text and (string.match(text, '^batch ([^\n]+)') or string.match(text, '^then ([^\n]+)'))
 end
 
 -- -> the texts of these holders in R:holds, false for none; nil: nobody holds anything
-function L.holds_of(book, holders)
-  local key = book.R .. ':holds'
-  return not L.is_known_empty(key) and L.read_fields(key, holders) or nil
+function holding.holds_of(ledger, holders)
+  local key = ledger.R .. ':holds'
+  return not txn.is_known_empty(key) and txn.read_fields(key, holders) or nil
 end
 
--- Free the permits of these holders (jobs, workers), which end or wait again. texts: as L.holds_of
--- tells them, if the caller has them. -> their unique keys, for L.free_uniques
-function L.let_go(book, holders, texts)
-  local key = book.R .. ':holds'
-  texts = texts or #holders > 0 and L.holds_of(book, holders)
+-- Free the permits of these holders (jobs, workers), which end or wait again. texts: as
+-- holding.holds_of tells them, if the caller has them. -> their unique keys, for uniques.free_all
+function holding.let_go(ledger, holders, texts)
+  local key = ledger.R .. ':holds'
+  texts = texts or #holders > 0 and holding.holds_of(ledger, holders)
   if not texts then
     return {}
   end
@@ -100,7 +103,7 @@ function L.let_go(book, holders, texts)
   if #gone > 0 then
     db('HDEL', key, unpack(gone))
   end
-  L.meet(book, order)
-  drop_all(book, drops, order)
+  gate.load(ledger, order)
+  drop_all(ledger, drops, order)
   return uniques
 end

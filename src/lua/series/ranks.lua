@@ -7,10 +7,12 @@
 -- second of run time or lateness. Units stop at 2^30 − 1, so the score is below 2^53 and exact.
 --
 -- A board has at most MOST names. A name that is new to a full board may have been in it before: it
--- starts from the least units that are there, and is marked with 2^22. So it has too many units by
+-- starts from the least units that are there, and is flagged with 2^22. So it has too many units by
 -- at most these, and a name with more than 1/MOST of all units is never missing. This is
 -- Space-Saving (Metwally, Agrawal, El Abbadi 2005), a batch at a time (Agarwal et al. 2012).
 
+local ranks = module 'series/ranks'
+local series = use 'series/series'
 local UNIT = 8388608        -- 2^23
 local MARK = 4194304        -- 2^22
 local UNITS_MAX = 1073741823
@@ -19,8 +21,8 @@ local MOST = 512
 local DAY_MS = 86400000
 local KEYS_MAX = 1024       -- of one tidy
 
-L.BOARDS_BY = {failed = true, busy = true, late = true}
-L.BOARDS_OF = {queues = true, keys = true}
+ranks.BOARDS_BY = {failed = true, busy = true, late = true}
+ranks.BOARDS_OF = {queues = true, keys = true}
 
 -- A score as text -> the number; nil for one that cannot be ours.
 local function read_score(text)
@@ -28,15 +30,16 @@ local function read_score(text)
   return score and score >= UNIT and score < 9007199254740992 and score % 1 == 0 and score or nil
 end
 
--- -> units, second, whether it is marked
+-- -> units, second, whether it is flagged
 local function parts_of(score)
   local rest = score % UNIT
-  local is_marked = rest >= MARK
-  return (score - rest) / UNIT, math.max(LATEST_S - rest + (is_marked and MARK or 0), 0), is_marked
+  local is_flagged = rest >= MARK
+  return (score - rest) / UNIT, math.max(LATEST_S - rest + (is_flagged and MARK or 0), 0),
+         is_flagged
 end
 
--- A score as text -> units, second, whether it is marked; nil for one that cannot be ours.
-function L.read_rank(text)
+-- A score as text -> units, second, whether it is flagged; nil for one that cannot be ours.
+function ranks.read(text)
   local score = read_score(text)
   if score then
     return parts_of(score)
@@ -44,8 +47,8 @@ function L.read_rank(text)
   return nil
 end
 
-local function score_of(units, second, is_marked)
-  return math.min(units, UNITS_MAX) * UNIT + LATEST_S - second + (is_marked and MARK or 0)
+local function score_of(units, second, is_flagged)
+  return math.min(units, UNITS_MAX) * UNIT + LATEST_S - second + (is_flagged and MARK or 0)
 end
 
 -- -> scores: name -> score; how many there are; the lowest; names whose score is not ours
@@ -68,13 +71,13 @@ end
 local function merge(scores, n, lowest, coming)
   local changed, is_full, least = {}, n >= MOST, parts_of(lowest)
   for name, c in pairs(coming) do
-    local units, second, is_marked = is_full and least or 0, c.second, is_full
+    local units, second, is_flagged = is_full and least or 0, c.second, is_full
     if scores[name] then
-      units, second, is_marked = parts_of(scores[name])
+      units, second, is_flagged = parts_of(scores[name])
     else
       n = n + 1
     end
-    changed[name] = score_of(units + c.units, math.min(second, c.second), is_marked)
+    changed[name] = score_of(units + c.units, math.min(second, c.second), is_flagged)
     scores[name] = changed[name]
   end
   return changed, n
@@ -105,7 +108,7 @@ local function write_board(key, scores, n, changed, out, until_ms)
       out[#out + 1] = name
       equal = equal - (score == lowest and 1 or 0)
     elseif changed[name] then
-      add[#add + 1], add[#add + 2] = L.int(score), name
+      add[#add + 1], add[#add + 2] = int(score), name
     end
   end
   if out[1] then
@@ -113,7 +116,7 @@ local function write_board(key, scores, n, changed, out, until_ms)
   end
   if add[1] then
     redis.call('ZADD', key, unpack(add))
-    redis.call('PEXPIREAT', key, L.int(until_ms))
+    redis.call('PEXPIREAT', key, int(until_ms))
   end
 end
 
@@ -137,28 +140,28 @@ local function rank_all(R, of, day, counted)
     end
   end
   for by, coming in pairs(boards) do
-    pcall(rank, R .. ':top:' .. by .. ':' .. of .. ':' .. L.int(day), coming, day)
+    pcall(rank, R .. ':top:' .. by .. ':' .. of .. ':' .. int(day), coming, day)
   end
 end
 
 -- Rank queues by the rows that are written now, {queue, row}* (series.lua).
-function L.rank_queues(R, minute, all)
+function ranks.queues(R, minute, all)
   local counted = {}
   for i, one in ipairs(all) do
     local row = one[2]
-    counted[i] = {one[1], row[L.FAILED] or 0, row[L.BUSY] or 0, (row[L.LATE_US] or 0) / 1000,
-                  row.first_ms}
+    counted[i] = {one[1], row[series.FAILED] or 0, row[series.BUSY] or 0, (row[series.LATE_US] or
+                                                                           0) / 1000, row.first_ms}
   end
   rank_all(R, 'queues', math.floor(minute / 1440), counted)
 end
 
 -- Rank the keys of jobs that a worker tells, a line each: "<age s> <failed> <busy ms> <late ms>
 -- <key>". age: how long ago it came first since the worker told last. Other lines are ignored.
-function L.rank_keys(R, text, now_ms)
+function ranks.keys(R, text, now_ms)
   local counted = {}
   for line in string.gmatch(text, '[^\n]+') do
     local age, failed, busy, late, key = string.match(line, '^(%d+) (%d+) (%d+) (%d+) (%S+)$')
-    age, failed, busy, late = L.whole(age), L.whole(failed), L.whole(busy), L.whole(late)
+    age, failed, busy, late = whole(age), whole(failed), whole(busy), whole(late)
     if age and failed and busy and late and #key <= 256 and #counted < KEYS_MAX then
       counted[#counted + 1] = {key, failed, busy, late, now_ms - 1000 * age}
     end

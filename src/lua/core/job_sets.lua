@@ -4,11 +4,13 @@
 -- gone or moved. So a member that does not move is read exactly once, whatever is added,
 -- removed or moved meanwhile.
 
+local job_sets = module 'core/job_sets'
+local pins = use 'broadcast/pins'
 local WAITING = {'s', '0', '1', '2', '3', '4', '5', 'raw', '6', '7', '8', '9'}
 
 -- -> {key, is_raw: its members are payloads, target: of pinned jobs}*, in the order in which they
 -- are listed; nil for an unknown state. R:running also has the jobs of other queues.
-function L.sets_of(R, queue, state)
+function job_sets.sets_of(R, queue, state)
   if state == 'running' then
     return {{key = R .. ':running'}}
   elseif state == 'parked' or state == 'dead' or state == 'done' then
@@ -16,15 +18,15 @@ function L.sets_of(R, queue, state)
   elseif state ~= 'due' then
     return nil
   end
-  local sets = L.head_sets(R, queue)
-  for _, target in ipairs(L.pin_targets(R, queue)) do
-    sets[#sets + 1] = {key = L.pin_key(R, queue, target), target = target}
+  local sets = job_sets.head_sets(R, queue)
+  for _, target in ipairs(pins.targets(R, queue)) do
+    sets[#sets + 1] = {key = pins.key_of(R, queue, target), target = target}
   end
   return sets
 end
 
 -- The same for the waiting jobs of which R:heads tells.
-function L.head_sets(R, queue)
+function job_sets.head_sets(R, queue)
   local sets = {}
   for i, name in ipairs(WAITING) do
     local key = name == 's' and ':solo:' .. queue or name == 'raw' and ':due:' .. queue or
@@ -35,21 +37,21 @@ function L.head_sets(R, queue)
 end
 
 -- How a cursor names a set: by its number, or by its target. Targets come and go between pages.
-function L.set_name(sets, s)
-  return sets[s].target or L.int(s)
+function job_sets.set_name(sets, s)
+  return sets[s].target or int(s)
 end
 
 -- -> the number of the set that a cursor names, nil if there is none of this number; whether it is
 -- that set, or the one behind a target that has gone
-function L.set_number(sets, name)
-  local n = L.whole(name)
+function job_sets.set_number(sets, name)
+  local n = whole(name)
   if n then
     return n >= 1 and sets[n] and not sets[n].target and n or nil, true
   elseif not string.find(name, '^[wh]') then
     return nil
   end
   for s, set in ipairs(sets) do
-    if set.target and not L.is_before(set.target, name) then
+    if set.target and not job_sets.is_before(set.target, name) then
       return s, set.target == name
     end
   end
@@ -57,7 +59,7 @@ function L.set_number(sets, name)
 end
 
 -- -> how many members these sets have together.
-function L.count_in(sets)
+function job_sets.count_in(sets)
   local n = 0
   for _, set in ipairs(sets) do
     n = n + db('ZCARD', set.key)
@@ -67,7 +69,7 @@ end
 
 -- Does a come before b, byte by byte as Redis sorts members? The result of `<` depends on the
 -- server's locale.
-function L.is_before(a, b)
+function job_sets.is_before(a, b)
   local lo, hi, sub = 0, math.min(#a, #b), string.sub
   if sub(a, 1, hi) == sub(b, 1, hi) then
     return #a < #b
@@ -86,7 +88,7 @@ end
 
 -- -> the rank of the first member behind this score and member, which may be gone; score '': 0.
 -- Cost: O(log n), squared if the member is gone.
-function L.rank_behind(key, score, member)
+function job_sets.rank_behind(key, score, member)
   if score == '' then
     return 0
   end
@@ -98,7 +100,7 @@ function L.rank_behind(key, score, member)
                  redis.call('ZCOUNT', key, '-inf', score)
   while lo < hi do
     local mid = math.floor((lo + hi) / 2)
-    if L.is_before(member, redis.call('ZRANGE', key, mid, mid)[1]) then
+    if job_sets.is_before(member, redis.call('ZRANGE', key, mid, mid)[1]) then
       hi = mid
     else
       lo = mid + 1
@@ -111,7 +113,7 @@ end
 -- after `bytes` of them: it reads twice as many each time, but no more than would fit if each were
 -- as large as the largest so far. A larger one may still exceed `bytes`. last: only scores up to
 -- it, as text; nil: all.
-function L.read_set(key, rank, count, bytes, last)
+function job_sets.read_set(key, rank, count, bytes, last)
   local rows, step, largest = {}, 1, 1
   while count > 0 and bytes > 0 do
     local n = math.min(count, step, math.max(math.floor(bytes / largest), 1))
@@ -139,32 +141,32 @@ end
 -- until ctx.peek bytes are used up; then counting finds the time. (A ZCOUNT that finds members
 -- makes Redis compare the whole first one, so it is asked for growing spans up to the first that
 -- has some.)
-function L.next_raw(key, rank, ctx, known)
+function job_sets.next_raw(key, rank, ctx, known)
   local now_ms = ctx.now_ms
   local function has(until_text)
-    return redis.call('ZCOUNT', key, '(' .. L.int(now_ms), until_text) > 0
+    return redis.call('ZCOUNT', key, '(' .. int(now_ms), until_text) > 0
   end
-  if known and known > now_ms and not has('(' .. L.int(known)) then
+  if known and known > now_ms and not has('(' .. int(known)) then
     return known
   elseif ctx.peek > 0 then
     local row = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
     ctx.peek = ctx.peek - #(row[1] or '')
-    return row[2] and L.due(row[2]) or math.huge
+    return row[2] and to_due(row[2]) or math.huge
   end
   local low, step = now_ms, 1000
-  while low < L.LATEST and not has(L.int(math.min(now_ms + step, L.LATEST))) do
-    low, step = math.min(now_ms + step, L.LATEST), 8 * step
+  while low < LATEST and not has(int(math.min(now_ms + step, LATEST))) do
+    low, step = math.min(now_ms + step, LATEST), 8 * step
   end
   return low + 1
 end
 
 -- -> when a raw member is due, as its claim will see it; nil: it will be buried.
-function L.raw_due(score, now_ms)
-  local n, due = tonumber(score), L.due(score)
-  if n < L.SECONDS_FROM then
+function job_sets.raw_due(score, now_ms)
+  local n, due = tonumber(score), to_due(score)
+  if n < SECONDS_FROM then
     return n > -math.huge and now_ms or nil
   end
-  return n > L.SECONDS_TO and n <= L.LATEST and due or nil
+  return n > SECONDS_TO and n <= LATEST and due or nil
 end
 
 -- A payload in R:big counts as this many bytes: its size is not known, and freeing it takes time.
@@ -172,7 +174,7 @@ local LARGE_BYTES = 262144
 
 -- Read the records of ids until they have `bytes` bytes. -> records, '' where there is none; at
 -- least one, perhaps fewer than ids; how many bytes are left, 0 or less: none.
-function L.read_records(R, ids, bytes)
+function job_sets.read_records(R, ids, bytes)
   local records = {}
   for from = 1, #ids, 25 do
     if bytes <= 0 then

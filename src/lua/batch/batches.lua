@@ -1,9 +1,9 @@
 -- Batches: jobs that are counted together. Other jobs are added when all of them have ended.
 --
 --   R:batches         HASH  name -> its definition: a header, LF, the payload of its callbacks
---   R:batch:open      ZSET  name -> when a job was last known to join, ms; sealed: L.LATEST
+--   R:batch:open      ZSET  name -> when a job was last known to join, ms; sealed: LATEST
 --   R:batch:ended     ZSET  name -> when it is forgotten, ms
---   R:members:<name>  ZSET  id -> 0 live, 1 done, 2 dead, 3 cancelled (members.lua)
+--   R:members:<name>  ZSET  id -> 0 live, 1 done, 2 dead, 3 cancelled (membership.lua)
 --
 -- The header: <name>=<value>, with spaces between them, in the order of FIELDS. then, finally,
 -- on_dead: queues that get a callback; fired: which of the three have, with commas between them;
@@ -14,12 +14,14 @@
 -- A batch is open until it is sealed; sealed until none of its members is live; then ended, until a
 -- dead member is tried again.
 
+local batches = module 'batch/batches'
+local clock, change = use('core/clock', 'txn/change')
 local FIELDS = {'created_ms', 'keep_ms', 'then', 'finally', 'on_dead', 'sealed_ms', 'cancelled_ms',
                 'ended_ms', 'fired', 'dead'}
 local NUMBERS = {created_ms = true, keep_ms = true, sealed_ms = true, cancelled_ms = true,
                  ended_ms = true}
 
-L.BATCH_KEEP_MS = 86400000  -- where nothing says another time
+batches.BATCH_KEEP_MS = 86400000  -- where nothing says another time
 
 local OPEN_MAX = 10000
 local ENDED_MAX = 100000    -- that are kept
@@ -28,8 +30,8 @@ local LOST_MS = 604800000   -- and for so long, is forgotten
 local TOLD, TIDIED = 20, 16
 
 -- -> the name; fails with ELATER_BATCH if it is none
-function L.check_batch_name(name)
-  return L.check_name('ELATER_BATCH', 'batch', name)
+function batches.check_name(name)
+  return check_name_of('ELATER_BATCH', 'batch', name)
 end
 
 local CALLBACKS = {['then'] = true, finally = true, on_dead = true}
@@ -38,9 +40,9 @@ local CALLBACKS = {['then'] = true, finally = true, on_dead = true}
 -- used until it is mended
 local function read_field(field, value)
   if NUMBERS[field] then
-    return L.whole(value)
+    return whole(value)
   elseif field == 'dead' then
-    return L.is_id(value) and value or nil
+    return is_id(value) and value or nil
   elseif field == 'fired' then
     return not string.find(value, '[^%l_,]') and value or nil
   end
@@ -70,30 +72,30 @@ end
 
 -- -> the batch: its fields, name and payload; nil: there is none, or it cannot be read; whether it
 -- is there and corrupt
-function L.batch(R, name)
+function batches.of(R, name)
   return parse(name, db('HGET', R .. ':batches', name))
 end
 
 -- Mend a corrupt batch with what can be read of it. A time that is lost counts as now. Where no
 -- payload can be found, nothing is left to be called back with: it is forgotten. -> what was done
-function L.mend_batch(R, name, now_ms)
+function batches.mend(R, name, now_ms)
   local _, _, batch, had = parse(name, db('HGET', R .. ':batches', name))
   if not batch then
-    L.forget_batch(R, name)
+    batches.forget(R, name)
     return
   end
   batch.created_ms = batch.created_ms or now_ms
-  batch.keep_ms = batch.keep_ms or L.BATCH_KEEP_MS
+  batch.keep_ms = batch.keep_ms or batches.BATCH_KEEP_MS
   batch.cancelled_ms = batch.cancelled_ms or had.cancelled_ms and now_ms or nil
   batch.sealed_ms = batch.sealed_ms or (had.sealed_ms or batch.cancelled_ms) and now_ms or nil
-  L.put_batch(R, batch)
+  batches.put(R, batch)
 end
 
 -- The definition that was read last: jobs join one batch after the other.
 local known_name, known_text, known
 
 -- -> the batch with this definition, not to be changed
-function L.known_batch(name, text)
+function batches.known(name, text)
   if name ~= known_name or text ~= known_text then
     known_name, known_text, known = name, text, (parse(name, text))
   end
@@ -101,71 +103,70 @@ function L.known_batch(name, text)
 end
 
 -- is_corrupt: it is there
-function L.fail_no_batch(name, is_corrupt)
+function batches.fail_no_batch(name, is_corrupt)
   if is_corrupt then
-    L.fail('ELATER_BATCH', 'the definition of batch ' .. L.quote(name) ..
-           ' is corrupt: later fsck --repair')
+    fail('ELATER_BATCH', 'the definition of batch ' .. quote(name) ..
+         ' is corrupt: later fsck --repair')
   end
-  L.fail('ELATER_NOBATCH', 'there is no batch ' .. L.quote(name) .. ': later_batch opens it')
+  fail('ELATER_NOBATCH', 'there is no batch ' .. quote(name) .. ': later_batch opens it')
 end
 
-function L.need_batch(R, name)
-  local batch, is_corrupt = L.batch(R, L.check_batch_name(name))
-  return batch or L.fail_no_batch(name, is_corrupt)
+function batches.need(R, name)
+  local batch, is_corrupt = batches.of(R, batches.check_name(name))
+  return batch or batches.fail_no_batch(name, is_corrupt)
 end
 
-function L.batch_state(batch)
+function batches.state(batch)
   return batch.ended_ms and 'ended' or batch.cancelled_ms and 'cancelled' or
          batch.sealed_ms and 'sealed' or 'open'
 end
 
 -- Write a batch that was changed. It is in one of the two sets, by its state.
-function L.put_batch(R, batch)
-  local header = L.fields_text(batch, FIELDS, NUMBERS, ' ')
+function batches.put(R, batch)
+  local header = fields_text(batch, FIELDS, NUMBERS, ' ')
   db('HSET', R .. ':batches', batch.name, header .. '\n' .. batch.payload)
   if batch.ended_ms then
     db('ZREM', R .. ':batch:open', batch.name)
-    db('ZADD', R .. ':batch:ended', L.int(batch.ended_ms + batch.keep_ms), batch.name)
+    db('ZADD', R .. ':batch:ended', int(batch.ended_ms + batch.keep_ms), batch.name)
   else
     db('ZREM', R .. ':batch:ended', batch.name)
-    db('ZADD', R .. ':batch:open', L.int(batch.sealed_ms and L.LATEST or batch.created_ms),
-       batch.name)
+    db('ZADD', R .. ':batch:open', int(batch.sealed_ms and LATEST or batch.created_ms), batch.name)
   end
 end
 
 -- Refuse a new batch where too many are open.
-function L.check_batch_count(R)
+function batches.check_count(R)
   if db('ZCARD', R .. ':batch:open') >= OPEN_MAX then
-    L.fail('ELATER_FULL', 'there are ' .. L.int(OPEN_MAX) .. ' open batches already')
+    fail('ELATER_FULL', 'there are ' .. int(OPEN_MAX) .. ' open batches already')
   end
 end
 
 -- Forget a batch and who its members are. Their jobs stay.
-function L.forget_batch(R, name)
+function batches.forget(R, name)
   db('HDEL', R .. ':batches', name)
   db('ZREM', R .. ':batch:open', name)
   db('ZREM', R .. ':batch:ended', name)
-  L.drop_key(R .. ':members:' .. name, 'large')
+  change.drop_key(R .. ':members:' .. name, 'large')
 end
 
 -- Forget up to n batches whose time is over, or of which there are too many.
-function L.trim_batches(R, now_ms, n)
+function batches.trim(R, now_ms, n)
   local key = R .. ':batch:ended'
   local is_full = db('ZCARD', key) > ENDED_MAX
-  for _, name in ipairs(db('ZRANGEBYSCORE', key, '-inf', is_full and '+inf' or L.int(now_ms),
-                           'LIMIT', 0, n)) do
-    L.forget_batch(R, name)
+  for _, name in ipairs(db('ZRANGEBYSCORE', key, '-inf', is_full and '+inf' or int(now_ms), 'LIMIT',
+                           0, n)) do
+    batches.forget(R, name)
   end
 end
 
 -- -> when a job joined last, ms, or it was opened: ids tell when they were made, and those of one
 -- state are sorted.
-function L.touched_ms(R, batch)
+function batches.touched_ms(R, batch)
   local key, last, before = R .. ':members:' .. batch.name, batch.created_ms, 0
   for state = 0, 3 do
     local n = redis.call('ZCOUNT', key, '-inf', state)
     if n > before then
-      last = math.max(last, L.made_ms(redis.call('ZRANGE', key, n - 1, n - 1)[1]))
+      last = math.max(last, clock.made_ms(redis.call('ZRANGE', key, n - 1, n - 1)[1]))
     end
     before = n
   end
@@ -173,13 +174,13 @@ function L.touched_ms(R, batch)
 end
 
 -- -> {name, touched_ms}* of open batches that nobody has touched for a while, at most TOLD of them
-function L.unsealed_batches(R, now_ms)
+function batches.unsealed(R, now_ms)
   local before, out = now_ms - UNSEALED_MS, {}
-  local names = redis.call('ZRANGEBYSCORE', R .. ':batch:open', '-inf', L.int(before),
-                           'LIMIT', 0, 5 * TOLD)
+  local names = redis.call('ZRANGEBYSCORE', R .. ':batch:open', '-inf', int(before), 'LIMIT', 0,
+                           5 * TOLD)
   for _, name in ipairs(names) do
-    local batch = L.batch(R, name)
-    local touched = batch and L.touched_ms(R, batch)
+    local batch = batches.of(R, name)
+    local touched = batch and batches.touched_ms(R, batch)
     if touched and touched <= before and #out < TOLD then
       out[#out + 1] = {name, touched}
     end
@@ -188,16 +189,16 @@ function L.unsealed_batches(R, now_ms)
 end
 
 -- Forget batches whose time is over, and open ones that nobody has touched for a week.
-function L.tidy_batches(R, now_ms)
+function batches.tidy(R, now_ms)
   local key, before = R .. ':batch:open', now_ms - LOST_MS
-  L.trim_batches(R, now_ms, TIDIED)
-  for _, name in ipairs(db('ZRANGEBYSCORE', key, '-inf', L.int(before), 'LIMIT', 0, TIDIED)) do
-    local batch = L.batch(R, name)
-    local touched = batch and L.touched_ms(R, batch) or 0
+  batches.trim(R, now_ms, TIDIED)
+  for _, name in ipairs(db('ZRANGEBYSCORE', key, '-inf', int(before), 'LIMIT', 0, TIDIED)) do
+    local batch = batches.of(R, name)
+    local touched = batch and batches.touched_ms(R, batch) or 0
     if touched < before then
-      L.forget_batch(R, name)
+      batches.forget(R, name)
     else
-      db('ZADD', key, L.int(touched), name)
+      db('ZADD', key, int(touched), name)
     end
   end
 end

@@ -1,4 +1,4 @@
--- Start, park or bury the rows of a slice that were judged (judge.lua).
+-- Start, park or bury the rows of a chunk that were judged (judge.lua).
 --
 -- The worker is told of starts in groups. A group is one flat list
 --   queue, fence of the first, start, attempt, crashes, gated, {id, due ms, record}*
@@ -6,9 +6,14 @@
 -- in other jobs; 2: as 1, and a handler must end when its worker loses Redis, since it holds a
 -- lock, or a semaphore with on_lost kill.
 
-L.GROUP_COMMON = 6 -- values of a group before its jobs, common to all of them
+local starting = module 'claim/starting'
+local chains, clock, events, jobs, gate, grants, holding, waiters, adds, series, change, commit,
+      txn = use(
+  'core/chains', 'core/clock', 'core/events', 'core/jobs', 'gates/gate', 'gates/grants',
+  'gates/holding', 'gates/waiters', 'public/add', 'series/series', 'txn/change', 'txn/commit',
+  'txn/txn')
 
--- ---- what is written of the starts of a slice
+-- ---- what is written of the starts of a chunk
 
 local function new_starts()
   return {n = 0, running = {}, tries = {}}
@@ -23,7 +28,7 @@ end
 
 -- Write to R:holds what the job holds from its start to its end.
 local function hold(R, b, i)
-  local id, text = b.ids[i], L.holding_started(b.gates[i], b.jobs[i] or {})
+  local id, text = b.ids[i], holding.holding_started(b.gates[i], b.jobs[i] or {})
   if text then
     db('HSET', R .. ':holds', id, text)
   elseif b.is_granted then
@@ -34,7 +39,7 @@ end
 -- ---- runs: rows side by side that start alike
 
 -- begin: what R:tries has of its first start, before the due time.
-L.NEVER_TRIED = {starts = 0, attempts = 0, crashes = 0, begin = '1 1 0 '}
+starting.NEVER_TRIED = {starts = 0, attempts = 0, crashes = 0, begin = '1 1 0 '}
 
 -- -> the group of a start, which is the last one where it goes on with that. ctx: groups,
 -- next_fence
@@ -48,18 +53,18 @@ local function group_of(ctx, queue, fence, tries, gated)
   return g
 end
 
--- The rows from..to of a slice, which all have these tries, start: they are told to the worker
+-- The rows from..to of a chunk, which all have these tries, start: they are told to the worker
 -- (ctx.groups), and what is written of them is appended to s.running and s.tries, of n jobs so far.
-function L.start_rows(ctx, s, b, from, to, fence, tries, gated)
+function starting.start_rows(ctx, s, b, from, to, fence, tries, gated)
   local g, epoch = group_of(ctx, b.queue, fence, tries, gated), ctx.epoch_text
   local n, at, ids, dues, records = s.n, #g, b.ids, b.dues, b.records
   local running, texts, known_due, text = s.running, s.tries, nil, nil
-  local begin = tries.begin or L.int(tries.starts + 1) .. ' ' .. L.int(tries.attempts + 1) .. ' ' ..
-                               L.int(tries.crashes) .. ' '
+  local begin = tries.begin or int(tries.starts + 1) .. ' ' .. int(tries.attempts + 1) .. ' ' ..
+                int(tries.crashes) .. ' '
   for i = from, to do
     local id, due = ids[i], dues[i]
     if due ~= known_due then
-      known_due, text = due, begin .. L.int(due)
+      known_due, text = due, begin .. int(due)
     end
     n = n + 1
     local two = 2 * n
@@ -72,9 +77,9 @@ function L.start_rows(ctx, s, b, from, to, fence, tries, gated)
 end
 
 -- Tell that the rows from..to start; tries: before that
-function L.tell_started(b, from, to, tries)
+function starting.tell_started(b, from, to, tries)
   for i = from, to do
-    L.event('started', b.ids[i], b.queue, b.dues[i], tries.starts + 1, tries.attempts + 1)
+    events.add('started', b.ids[i], b.queue, b.dues[i], tries.starts + 1, tries.attempts + 1)
   end
 end
 
@@ -94,41 +99,41 @@ local function count_keys(R, b, run)
     keys[#keys + 1] = b.jobs[i] and b.jobs[i].K
   end
   if keys[1] then
-    L.hint(L.count_keys, R, b.queue, keys)
+    commit.hint(series.count_keys, R, b.queue, keys)
   end
 end
 
 -- run: {from, to, tries (text or false), gated, fence (of the first)}
 local function start_run(R, b, run, s, ctx)
-  local t = run.tries and L.tries(run.tries) or L.NEVER_TRIED
-  L.start_rows(ctx, s, b, run.from, run.to, run.fence, t, run.gated)
+  local t = run.tries and jobs.tries(run.tries) or starting.NEVER_TRIED
+  starting.start_rows(ctx, s, b, run.from, run.to, run.fence, t, run.gated)
   hold_batches(R, b, run)
   if b.has_keys and not run.tries then
     count_keys(R, b, run)
   end
-  if L.events then
-    L.tell_started(b, run.from, run.to, t)
+  if events.now then
+    starting.tell_started(b, run.from, run.to, t)
   end
 end
 
 -- ---- one row
 
 -- Take all gates of the job. -> whether it has them; else it is parked
-local function passes(b, i, fence, book)
+local function passes(b, i, fence, ledger)
   local id, gates = b.ids[i], b.gates[i]
   if b.is_granted then
     if b.let_in[i] then
-      L.assign(b.let_in[i], 'is_claimed', true)
-      L.forget_spot(book, b.queue, id)
+      change.assign(b.let_in[i], 'is_claimed', true)
+      waiters.forget_spot(ledger, b.queue, id)
     else
-      L.unpark(book, b.queue, id, true)
+      waiters.unpark(ledger, b.queue, id, true)
     end
-    L.count_claim(book, id, gates, fence)
+    gate.count_claim(ledger, id, gates, fence)
     return true
   end
-  local spot = gates and L.pass_gates(book, b.queue, id, gates, b.dues[i], fence)
+  local spot = gates and waiters.pass_gates(ledger, b.queue, id, gates, b.dues[i], fence)
   if spot then
-    L.park_new(book, b.queue, id, spot)
+    waiters.park_new(ledger, b.queue, id, spot)
   end
   return not spot
 end
@@ -136,30 +141,30 @@ end
 -- Give the row an id and a record, where it is a raw member or its record is broken.
 local function give_record(R, b, i, number)
   if b.raws[i] then
-    b.ids[i] = L.id(number)
-    b.records[i] = L.insert(R, b.ids[i], b.jobs[i], b.raws[i])
+    b.ids[i] = clock.id(number)
+    b.records[i] = adds.insert(R, b.ids[i], b.jobs[i], b.raws[i])
     -- A queue of raw members that are claimed at once has no head that makes its name known.
     db('SADD', R .. ':names', b.queue)
-    L.count(R, 'added', b.queue, 1)
+    commit.count(R, 'added', b.queue, 1)
   elseif b.broken[i] then
-    b.records[i] = L.mended(R, b.ids[i], b.queue, b.records[i] or nil)
+    b.records[i] = jobs.mended(R, b.ids[i], b.queue, b.records[i] or nil)
     db('HSET', R .. ':jobs', b.ids[i], b.records[i])
   end
 end
 
 local function bury(R, b, i, ctx)
-  local id, starts = b.ids[i], L.tries(b.tries[i] or nil).starts
+  local id, starts = b.ids[i], jobs.tries(b.tries[i] or nil).starts
   if b.is_granted and b.let_in[i] then
-    L.assign(b.let_in[i], 'is_claimed', true)
-    L.grant(ctx.book, b.queue, id, b.let_in[i].spot)
+    change.assign(b.let_in[i], 'is_claimed', true)
+    grants.grant(ctx.ledger, b.queue, id, b.let_in[i].spot)
   end
   if b.is_granted then
-    L.unpark(ctx.book, b.queue, id)
+    waiters.unpark(ctx.ledger, b.queue, id)
   end
-  local outcome = L.outcome('dead', 0, ctx.now_ms, starts, b.whys[i], '')
-  local before = L.caused_in(b.queue)
-  L.bury(R, b.queue, id, outcome, ctx.now_ms)
-  b.has_caused = b.has_caused or L.caused_in(b.queue) > before
+  local outcome = jobs.outcome('dead', 0, ctx.now_ms, starts, b.whys[i], '')
+  local before = chains.caused_in(b.queue)
+  jobs.bury(R, b.queue, id, outcome, ctx.now_ms)
+  b.has_caused = b.has_caused or chains.caused_in(b.queue) > before
 end
 
 -- A row that has more to do than to start. -> gated, as a group has it; nil: it does not start
@@ -170,18 +175,18 @@ local function handle_special(R, b, i, fence, ctx)
   if b.whys[i] then
     bury(R, b, i, ctx)
     return nil
-  elseif not passes(b, i, fence, ctx.book) then
+  elseif not passes(b, i, fence, ctx.ledger) then
     b.parked = b.parked + 1
     return nil
   end
   hold(R, b, i)
   local gates = b.gates[i]
-  return gates and (L.must_end(ctx.book, gates) and 2 or 1) or 0
+  return gates and (waiters.must_end(ctx.ledger, gates) and 2 or 1) or 0
 end
 
--- ---- a slice
+-- ---- a chunk
 
--- Rows from..to of the slice, which are the first members of a set, leave it.
+-- Rows from..to of the chunk, which are the first members of a set, leave it.
 local function take_from(b, key, from, to)
   local members = {unpack(b.ids, from, to)}
   for i, raw in pairs(b.raws) do
@@ -205,7 +210,7 @@ local function take_out(b, n)
 end
 
 -- Learn of all gates of the first `judged` rows by few reads.
-local function meet(b, judged, book)
+local function load(b, judged, ledger)
   local ids, is_met = {}, {}
   for i = 1, next(b.gates) and judged or 0 do
     for _, id in ipairs(b.gates[i] or {}) do
@@ -215,8 +220,8 @@ local function meet(b, judged, book)
     end
   end
   if ids[1] then
-    L.learn_absent({book.R .. ':aside:' .. b.queue})
-    L.meet(book, ids)
+    txn.learn_absent({ledger.R .. ':aside:' .. b.queue})
+    gate.load(ledger, ids)
   end
 end
 
@@ -265,8 +270,8 @@ local function handle_rows(R, b, judged, most, number, s, ctx)
       start_run(R, b, run, s, ctx)
       run = nil
     end
-    if L.events and b.parked > parked then
-      L.event('parked', b.ids[i], b.queue, b.dues[i])
+    if events.now and b.parked > parked then
+      events.add('parked', b.ids[i], b.queue, b.dues[i])
     end
     i = to + 1
   end
@@ -278,11 +283,11 @@ end
 
 -- Start, park or bury the first `judged` rows, until the call has `most` claims. -> how many rows
 -- are handled, how many of them were parked
-function L.start_all(R, b, judged, most, ctx)
-  local number, s = judged > 0 and L.tick(R, ctx.now_us, 2 * judged) or 0, new_starts()
+function starting.start_all(R, b, judged, most, ctx)
+  local number, s = judged > 0 and clock.tick(R, ctx.now_us, 2 * judged) or 0, new_starts()
   b.parked = 0
   if not b.is_granted then
-    meet(b, judged, ctx.book)
+    load(b, judged, ctx.ledger)
   end
   local n = handle_rows(R, b, judged, most, number, s, ctx)
   for i = n + 1, judged do

@@ -1,8 +1,7 @@
 -- What an audit (calls/audit.lua) knows of a job, and how a repair changes it.
 
--- What the files of the audit share.
-local audit = {}
-L.audit = audit
+local audit = module 'audit/audit'
+local audit_gates, jobs = use('audit/gates', 'core/jobs')
 
 audit.LOST = 'lost-found'   -- the queue of a job whose record names none
 
@@ -52,8 +51,8 @@ end
 -- reaped), stranger (a worker whose entry was lost: the reaper takes its jobs) or nobody (the score
 -- is no epoch, so no reap would ever take the job); the epoch as text
 local function worker_of(ctx, score)
-  local epoch = L.int(tonumber(score))
-  if not L.whole(epoch) or tonumber(epoch) ~= tonumber(score) then
+  local epoch = int(tonumber(score))
+  if not whole(epoch) or tonumber(epoch) ~= tonumber(score) then
     return 'nobody', tostring(score)
   end
   if ctx.states[epoch] == nil then
@@ -86,19 +85,19 @@ local function lost_payload(R, id)
 end
 
 local function is_bad_score(score)
-  return score ~= score or score > L.LATEST or score == -math.huge
+  return score ~= score or score > LATEST or score == -math.huge
 end
 
 -- Write a new record, for this queue, where the record is missing or corrupt.
 local function mend_record(R, id, queue, record)
-  db('HSET', R .. ':jobs', id, L.mended(R, id, queue, record))
+  db('HSET', R .. ':jobs', id, jobs.mended(R, id, queue, record))
 end
 
 -- Remove a job from one set; a parked job also leaves its gate.
 local function leave(R, name, id)
   local queue = string.match(name, '^parked:(.*)$')
   if queue then
-    L.audit_unpark(R, queue, id)
+    audit_gates.unpark(R, queue, id)
   end
   db('ZREM', R .. ':' .. name, id)
 end
@@ -107,9 +106,9 @@ end
 -- once, so that a second audit finds nothing more. No dead job is forgotten for its sake.
 local function bury(ctx, queue, id, why, sets)
   local R = ctx.R
-  local job = L.parse(db('HGET', R .. ':jobs', id) or nil)
+  local job = jobs.parse(db('HGET', R .. ':jobs', id) or nil)
   local text = db('HGET', R .. ':tries', id)
-  local tries = L.tries(text or nil)
+  local tries = jobs.tries(text or nil)
   local lost = job and job.big and lost_payload(R, id)
   if lost and not string.find(why, 'its payload is missing', 1, true) then
     why = why .. '; ' .. lost
@@ -122,8 +121,8 @@ local function bury(ctx, queue, id, why, sets)
       leave(R, set.name, id)
     end
   end
-  L.bury(R, queue, id, L.outcome('dead', 0, ctx.now_ms, tries.starts, 'fsck: ' .. why, ''),
-         ctx.now_ms, math.huge)
+  jobs.bury(R, queue, id, jobs.outcome('dead', 0, ctx.now_ms, tries.starts, 'fsck: ' .. why, ''),
+            ctx.now_ms, math.huge)
 end
 
 audit.ask, audit.ask_many, audit.queue_of, audit.worker_of = ask, ask_many, queue_of, worker_of

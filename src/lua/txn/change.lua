@@ -1,12 +1,14 @@
--- How the draft of a call is changed (draft.lua), and how a part of a call takes its changes back.
+-- How the transaction of a call is changed (txn.lua), and how a part of a call takes its changes
+-- back.
 
-local draft = L.draft
-local NONE, own_cells, entry_of = draft.NONE, draft.own_cells, draft.entry_of
-local cell, learn_all, size_of = draft.cell, draft.learn_all, draft.size_of
+local change = module 'txn/change'
+local events, ordered, txn = use('core/events', 'txn/ordered', 'txn/txn')
+local NONE, own_cells, entry_of = txn.NONE, txn.own_cells, txn.entry_of
+local cell, learn_all, size_of = txn.cell, txn.learn_all, txn.size_of
 
-local journal, n_journal, depth -- for L.try: {table, name, old value, is it a cell?}*
+local journal, n_journal, depth -- for change.try: {table, name, old value, is it a cell?}*
 
-function draft.begin_journal()
+function change.begin_journal()
   journal, n_journal, depth = {}, 0, 0
 end
 
@@ -21,7 +23,7 @@ end
 local function mark_unsaved(e)
   if not e.is_unsaved then
     e.is_unsaved = true
-    draft.unsaved[#draft.unsaved + 1] = e
+    txn.unsaved[#txn.unsaved + 1] = e
   end
 end
 
@@ -41,7 +43,7 @@ local function put(e, name, value)
   end
   cells[name] = value
   if e.order or e.log then
-    L.rank(e, name, old, value)
+    ordered.rank(e, name, old, value)
   end
   if e.list == NONE then
     e.list, e.is_listed = {}, {}
@@ -53,11 +55,11 @@ local function put(e, name, value)
   end
 end
 
--- Set a field of a table that is not part of the draft. If the L.try fails, it gets its old value
--- back.
-function L.assign(t, name, value)
+-- Set a field of a table that is not part of the transaction. If the change.try fails, it gets its
+-- old value back.
+function change.assign(t, name, value)
   remember(t, name)
-  t[name], draft.is_used = value, true
+  t[name], txn.is_used = value, true
 end
 
 -- Set a cell. -> 1 if it had no value, else 0
@@ -86,7 +88,7 @@ end
 
 -- This name is not in Redis, as the caller knows: an id that was just made need not be looked for.
 -- The first name of a key is read all the same, to meet a foreign type.
-function L.is_new(key, kind, name)
+function change.is_new(key, kind, name)
   local e = entry_of(key, kind)
   if kind ~= 'string' and not e.size and not e.is_typed then
     cell(e, name)
@@ -99,12 +101,12 @@ end
 
 -- Delete these fields of a hash unread, since they may be large. This cannot be undone, so it is
 -- the last write, and a call may do it for one key only.
-function L.erase(key, names)
+function change.erase(key, names)
   local e = entry_of(key, 'hash')
   if #names == 0 or size_of(e) == 0 then
     return
   end
-  -- Drop what the draft would write to these fields.
+  -- Drop what the transaction would write to these fields.
   for i = 1, #e.list > 0 and #names or 0 do
     if e.is_listed[names[i]] then
       put(e, names[i], e.was[names[i]])
@@ -112,39 +114,39 @@ function L.erase(key, names)
   end
   remember(e, 'erased')
   e.erased = {names = names, before = e.erased}
-  draft.erasures[#draft.erasures + 1] = e
+  txn.erasures[#txn.erasures + 1] = e
 end
 
 -- Delete a key unread. At first it only gets a moment to live, which can be undone. size: large: it
 -- is freed in the background; nil for small
-function L.drop_key(key, size)
-  draft.is_used = true
-  remember(draft.gone, key)
-  draft.gone[key] = size or 'small'
+function change.drop_key(key, size)
+  txn.is_used = true
+  remember(txn.gone, key)
+  txn.gone[key] = size or 'small'
 end
 
 -- Delete those of keys[from..to] that exist. Mostly none does, and one EXISTS tells; else the two
 -- halves are asked, unless all do. -> how many
-function L.drop_keys(keys, from, to)
+function change.drop_keys(keys, from, to)
   local n = from > to and 0 or redis.call('EXISTS', unpack(keys, from, to))
   if n == 0 or n == to - from + 1 then
     for i = from, n > 0 and to or 0 do
-      L.drop_key(keys[i])
+      change.drop_key(keys[i])
     end
     return n
   end
   local middle = math.floor((from + to) / 2)
-  return L.drop_keys(keys, from, middle) + L.drop_keys(keys, middle + 1, to)
+  return change.drop_keys(keys, from, middle) + change.drop_keys(keys, middle + 1, to)
 end
 
--- Write many values with one command, past the cells of the draft. The caller knows their old
+-- Write many values with one command, past the cells of the transaction. The caller knows their old
 -- values, or that they are new, and nothing reads them in this call any more. args: what the
 -- command has behind the key; undo(): undoes it.
-function L.write_together(command, key, args, undo)
-  draft.is_used = true
+function change.write_together(command, key, args, undo)
+  txn.is_used = true
   local is_removal = not string.find(command, 'ADD$') and not string.find(command, 'SET$')
-  draft.commands[#draft.commands + 1] = {command = command, key = key, args = args, undo = undo,
-                       is_removal = is_removal}
+  txn.commands[#txn.commands + 1] = {command = command, key = key, args = args, undo = undo,
+                                     is_removal = is_removal}
 end
 
 -- ---- parts that may fail alone
@@ -157,7 +159,7 @@ local function roll_back(since)
       t.more = (t.more or 0) + (old and 1 or 0) - (now and 1 or 0)
       t.cells[name] = old
       if t.order or t.log then
-        L.rank(t, name, now, old)
+        ordered.rank(t, name, now, old)
       end
     else
       t[name] = old
@@ -172,18 +174,18 @@ local function shorten(list, n)
   end
 end
 
--- Like pcall, but if fn raises an error, its changes leave the draft.
-function L.try(fn, ...)
-  local since, n_events = n_journal, L.events and #L.events
-  local n_hints, n_commands = #draft.hints, #draft.commands
-  draft.is_used, depth = true, depth + 1
+-- Like pcall, but if fn raises an error, its changes leave the transaction.
+function change.try(fn, ...)
+  local since, n_events = n_journal, events.now and #events.now
+  local n_hints, n_commands = #txn.hints, #txn.commands
+  txn.is_used, depth = true, depth + 1
   local ok, a, b = pcall(fn, ...)
   depth = depth - 1
   if not ok then
     roll_back(since)
-    shorten(draft.hints, n_hints)
-    shorten(draft.commands, n_commands)
-    shorten(L.events or {}, n_events or 0)
+    shorten(txn.hints, n_hints)
+    shorten(txn.commands, n_commands)
+    shorten(events.now or {}, n_events or 0)
   elseif depth == 0 then
     n_journal = 0
   end
@@ -192,8 +194,8 @@ end
 
 -- -> what fn(...) returns; nil, and nothing is changed, if it met a key of a foreign type, which is
 -- not ours. Other errors are raised.
-function L.unless_foreign(fn, ...)
-  local ok, reply = L.try(fn, ...)
+function change.unless_foreign(fn, ...)
+  local ok, reply = change.try(fn, ...)
   if not ok and not (type(reply) == 'table' and
                      string.find(reply.elater or '', '^ELATER_TYPE ')) then
     error(reply, 0)
@@ -203,8 +205,8 @@ end
 
 -- -> whether fn(...) was done; false, and nothing is changed, if it met a key of a foreign type or
 -- the caller lacks a right. For what must not keep a job from ending. Other errors are raised.
-function L.unless_hindered(fn, ...)
-  local ok, why = L.try(fn, ...)
+function change.unless_hindered(fn, ...)
+  local ok, why = change.try(fn, ...)
   local text = not ok and type(why) == 'table' and why.elater or ''
   if not ok and not string.find(text, '^ELATER_TYPE ') and not string.find(text, '^NOPERM ') then
     error(why, 0)
@@ -212,5 +214,5 @@ function L.unless_hindered(fn, ...)
   return ok, ok and why or nil
 end
 
-draft.remember, draft.mark_unsaved, draft.put = remember, mark_unsaved, put
-draft.replace, draft.remove = replace, remove
+change.remember, change.mark_unsaved, change.put = remember, mark_unsaved, put
+change.replace, change.remove = replace, remove

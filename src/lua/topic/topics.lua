@@ -9,6 +9,8 @@
 -- fields, whatever the number of topics. R:stats has, for each subscription, how often something
 -- was published that it fits (published:<subscription>), and how often there was none (unheard).
 
+local topics = module 'topic/topics'
+local adds, commit, txn = use('public/add', 'txn/commit', 'txn/txn')
 local TOPIC_MAX, DOTS_MAX = 128, 8
 local TOPICS_MAX = 10000
 local QUEUES_MAX = 100      -- of one subscription, and of one call that publishes
@@ -20,25 +22,25 @@ local function is_topic(name)
 end
 
 -- -> the topic; fails with ELATER_TOPIC if it is none
-function L.check_topic(name)
+function topics.check_name(name)
   if not name or not is_topic(name) then
-    L.fail('ELATER_TOPIC', L.quote(name or '') .. ' is no topic (letters, digits and _ . -, at ' ..
-           'most 128, a letter or digit first, at most 8 dots)')
+    fail('ELATER_TOPIC', quote(name or '') .. ' is no topic (letters, digits and _ . -, at ' ..
+         'most 128, a letter or digit first, at most 8 dots)')
   end
   return name
 end
 
 -- -> the subscription; fails with ELATER_TOPIC if it is none
-function L.check_subscription(name)
+function topics.check_subscription(name)
   local prefix = name and string.match(name, '^(.+%.)%*$')
   if name ~= '*' and not is_topic(prefix or name or '') then
-    L.fail('ELATER_TOPIC', L.quote(name or '') .. ' is no subscription: a topic, PREFIX.* or *')
+    fail('ELATER_TOPIC', quote(name or '') .. ' is no subscription: a topic, PREFIX.* or *')
   end
   return name
 end
 
 -- -> the queues of a value of R:topics; what is no name of a queue is left out
-function L.topic_queues(text)
+function topics.queues_of(text)
   local queues = {}
   for queue in string.gmatch(text or '', '%S+') do
     local is_name = #queue <= 64 and string.find(queue, '^%w[%w_-]*$')
@@ -58,42 +60,42 @@ local function fitting(topic)
 end
 
 -- -> the queues that get a copy, each once, in order; the subscriptions by which they get it
-function L.subscribers(R, topic)
-  local queues, is_known, names, heard = {}, {}, fitting(topic), {}
+function topics.subscribers(R, topic)
+  local queues, is_known, names, received = {}, {}, fitting(topic), {}
   for i, text in ipairs(db('HMGET', R .. ':topics', unpack(names))) do
-    heard[#heard + 1] = text and names[i] or nil
-    for _, queue in ipairs(L.topic_queues(text)) do
+    received[#received + 1] = text and names[i] or nil
+    for _, queue in ipairs(topics.queues_of(text)) do
       queues[#queues + 1] = not is_known[queue] and queue or nil
       is_known[queue] = true
     end
   end
   if #queues > QUEUES_MAX then
-    L.fail('ELATER_FULL', L.int(#queues) .. ' queues subscribe to topic ' .. L.quote(topic) ..
-           ', at most ' .. L.int(QUEUES_MAX) .. ' get copies')
+    fail('ELATER_FULL', int(#queues) .. ' queues subscribe to topic ' .. quote(topic) ..
+         ', at most ' .. int(QUEUES_MAX) .. ' get copies')
   end
   table.sort(queues)
-  return queues, heard
+  return queues, received
 end
 
 -- Count a message. names: the subscriptions that it fits
-function L.count_published(R, names)
+function topics.count_published(R, names)
   for _, name in ipairs(names) do
-    L.count(R, 'published', name, 1)
+    commit.count(R, 'published', name, 1)
   end
   if not names[1] then
-    L.count_as(R, 'unheard', 1)
+    commit.count_as(R, 'unheard', 1)
   end
 end
 
 -- -> how many messages each of these subscriptions was given
-function L.published(R, names)
+function topics.published(R, names)
   local fields = {}
   for i, name in ipairs(names) do
     fields[i] = 'published:' .. name
   end
-  local counts = fields[1] and L.ask(R .. ':stats', 'hash', 'HMGET', unpack(fields)) or {}
+  local counts = fields[1] and txn.ask(R .. ':stats', 'hash', 'HMGET', unpack(fields)) or {}
   for i = 1, #names do
-    counts[i] = L.whole(counts[i]) or 0
+    counts[i] = whole(counts[i]) or 0
   end
   return counts
 end
@@ -105,12 +107,12 @@ local function forget_count(R, name)
 end
 
 -- Write the queues of a subscription. Without any it is gone, and so is its count.
-function L.put_topic_queues(R, name, queues)
+function topics.put_queues(R, name, queues)
   if queues[1] then
     db('HSET', R .. ':topics', name, table.concat(queues, ' '))
   else
     db('HDEL', R .. ':topics', name)
-    L.hint(forget_count, R, name)
+    commit.hint(forget_count, R, name)
   end
 end
 
@@ -123,67 +125,67 @@ local function place_of(queues, queue)
 end
 
 -- Subscribe a queue. Both names were checked. -> subscribed | repeated
-function L.subscribe(R, name, queue)
+function topics.subscribe(R, name, queue)
   local text = db('HGET', R .. ':topics', name)
   -- Workers say again and again what is there: a search is cheaper than to read all names.
   if text and string.find(' ' .. text .. ' ', ' ' .. queue .. ' ', 1, true) then
     return 'repeated'
   end
-  local queues = L.topic_queues(text)
+  local queues = topics.queues_of(text)
   if place_of(queues, queue) then
     return 'repeated'
   elseif not text and db('HLEN', R .. ':topics') >= TOPICS_MAX then
-    L.fail('ELATER_FULL', 'there are ' .. L.int(TOPICS_MAX) .. ' subscriptions already')
+    fail('ELATER_FULL', 'there are ' .. int(TOPICS_MAX) .. ' subscriptions already')
   elseif #queues >= QUEUES_MAX then
-    L.fail('ELATER_FULL', L.int(QUEUES_MAX) .. ' queues have the subscription ' .. L.quote(name) ..
-           ' already')
+    fail('ELATER_FULL', int(QUEUES_MAX) .. ' queues have the subscription ' .. quote(name) ..
+         ' already')
   end
-  L.check_names(R, queue)
+  adds.check_names(R, queue)
   local at = #queues + 1 -- they are sorted, and a sort of all takes longer than all else
   while at > 1 and queues[at - 1] > queue do
     at = at - 1
   end
   table.insert(queues, at, queue)
   db('SADD', R .. ':names', queue)
-  L.put_topic_queues(R, name, queues)
+  topics.put_queues(R, name, queues)
   return 'subscribed'
 end
 
 -- -> unsubscribed | repeated
-function L.unsubscribe(R, name, queue)
-  local queues = L.topic_queues(db('HGET', R .. ':topics', name))
+function topics.unsubscribe(R, name, queue)
+  local queues = topics.queues_of(db('HGET', R .. ':topics', name))
   local at = place_of(queues, queue)
   if not at then
     return 'repeated'
   end
   table.remove(queues, at)
-  L.put_topic_queues(R, name, queues)
+  topics.put_queues(R, name, queues)
   return 'unsubscribed'
 end
 
 -- ---- what files say
 
 -- -> when the file was read, 0 for never; the subscriptions of a queue that it had
-function L.file_topics(R, queue)
+function topics.file_topics(R, queue)
   local read_ms, rest = string.match(db('HGET', R .. ':topic:file', queue) or '', '^(%d+) ?(.*)$')
   local names = {}
   for name in string.gmatch(rest or '', '%S+') do
     names[#names + 1] = name
   end
-  return L.whole(read_ms) or 0, names
+  return whole(read_ms) or 0, names
 end
 
 -- The queue is gone: what a file subscribed it to is no more.
-function L.drop_file_topics(R, queue)
-  local _, names = L.file_topics(R, queue)
+function topics.drop_file_topics(R, queue)
+  local _, names = topics.file_topics(R, queue)
   for _, name in ipairs(names) do
-    L.unsubscribe(R, name, queue)
+    topics.unsubscribe(R, name, queue)
   end
   db('HDEL', R .. ':topic:file', queue)
 end
 
 -- names: the subscriptions, checked
-function L.put_file_topics(R, queue, read_ms, names)
+function topics.put_file_topics(R, queue, read_ms, names)
   db('SADD', R .. ':names', queue)
-  db('HSET', R .. ':topic:file', queue, L.int(read_ms) .. ' ' .. table.concat(names, ' '))
+  db('HSET', R .. ':topic:file', queue, int(read_ms) .. ' ' .. table.concat(names, ' '))
 end

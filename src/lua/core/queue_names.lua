@@ -1,22 +1,29 @@
 -- The index of names: what later_find and the completion of shells search by the first letters.
 --
 --   R:index        ZSET  "<kind>:<name>" -> 0: equal scores, so Redis sorts them by their bytes
---   R:index:state  HASH  how far L.mend_names is: when it ran last, ms, and a cursor of each source
+--   R:index:state  HASH  how far queue_names.mend_names is: when it ran last, ms, and a cursor of
+--   each source
 --
 -- Kinds and their sources: queue (R:names), sem and rate (the definitions of R:limits), lock (what
 -- queues declare in R:queues), schedule, batch, topic (the subscriptions of R:topics). Members of
 -- the kind `use` are no names: they keep those of queues from being tidied away (uses.lua). The
--- index follows the sources: L.commit tells L.note_names of each write to them; the few writes past
--- the draft call L.index_queues. It is a hint: one that cannot be written harms no call. What is
--- missing then, and what was there before the index, is mended by tidying.
+-- index follows the sources: commit.commit tells queue_names.note_names of each write to them; the
+-- few writes past the transaction call queue_names.index_queues. It is a hint: one that cannot be
+-- written harms no call. What is missing then, and what was there before the index, is mended by
+-- tidying.
 
-L.INDEX_MAX = 400000        -- more than all names that the other limits allow
+local queue_names = module 'core/queue_names'
+local batches, uses, limits, wanted, schedules, topics, commit = use(
+  'batch/batches', 'core/uses', 'gates/limits', 'gates/wanted', 'schedule/schedules',
+  'topic/topics', 'txn/commit')
+
+queue_names.INDEX_MAX = 400000        -- more than all names that the other limits allow
 local AT_ONCE = 1000        -- names in a command
 local BYTES_MAX = 256       -- bytes, of what tidying takes over
 local GATES_READ = 2000     -- queues with gates; with more of them, locks that are gone are left
 
 local function declared_lock(text)
-  local gates = L.queue_gates(text)
+  local gates = wanted.queue_gates(text)
   return gates and gates.lock
 end
 
@@ -24,7 +31,7 @@ end
 local MEMBERS = {
   names = function(name) return {'queue:' .. name} end,
   limits = function(name, definition)
-    local limit = L.parse_limit(definition)
+    local limit = limits.parse_limit(definition)
     return {limit and limit.kind .. ':' .. name or nil}
   end,
   queues = function(_, gates)
@@ -32,21 +39,21 @@ local MEMBERS = {
     return {lock and 'lock:' .. lock or nil}
   end,
   schedules = function(name, text)
-    local s = L.parse_schedule(name, text)
-    return L.use_members('schedule', name, s and L.schedule_queues(s) or {})
+    local s = schedules.parse(name, text)
+    return uses.use_members('schedule', name, s and uses.queues_of(s) or {})
   end,
   batches = function(name, text)
-    local batch = L.known_batch(name, text)
+    local batch = batches.known(name, text)
     local is_open = batch and not batch.ended_ms
-    return L.use_members('batch', name, is_open and L.batch_queues(batch) or {})
+    return uses.use_members('batch', name, is_open and uses.batch_queues(batch) or {})
   end,
-  topics = function(name, text) return L.use_members('topic', name, L.topic_queues(text)) end,
+  topics = function(name, text) return uses.use_members('topic', name, topics.queues_of(text)) end,
 }
 
 local root_of, members_of
 
 -- -> the key of each source -> its function of MEMBERS
-function L.name_sources(R)
+function queue_names.name_sources(R)
   if root_of ~= R then
     root_of, members_of = R, {}
     for source, member in pairs(MEMBERS) do
@@ -72,7 +79,7 @@ end
 local function add(R, members)
   local key = R .. ':index'
   local n = redis.pcall('ZCARD', key)
-  local last = type(n) == 'number' and math.min(#members, L.INDEX_MAX - n) or 0
+  local last = type(n) == 'number' and math.min(#members, queue_names.INDEX_MAX - n) or 0
   for from = 1, last, AT_ONCE do
     run('ZADD', key, members, from, math.min(from + AT_ONCE - 1, last))
   end
@@ -133,8 +140,8 @@ local function append_others(list, members, others)
 end
 
 -- The call is going to write these names of a source, and to remove those. e: its entry in the
--- draft
-function L.note_names(R, e, set, unset)
+-- transaction
+function queue_names.note_names(R, e, set, unset)
   local members, added, dropped = members_of[e.key], {}, {}
   local function note(name, was, is)
     was, is = was and members(name, was) or {}, is and members(name, is) or {}
@@ -150,12 +157,12 @@ function L.note_names(R, e, set, unset)
     note(name, e.was[name])
   end
   if #added + #dropped > 0 then
-    L.hint(follow, R, added, dropped)
+    commit.hint(follow, R, added, dropped)
   end
 end
 
--- The names of these queues were written past the draft.
-function L.index_queues(R, queues)
+-- The names of these queues were written past the transaction.
+function queue_names.index_queues(R, queues)
   local members = {}
   for i, queue in ipairs(queues) do
     members[i] = 'queue:' .. queue
@@ -207,7 +214,7 @@ end
 
 local function scan(source, count)
   return function(R, cursor)
-    local page = redis.call('HSCAN', R .. ':' .. source, L.int(cursor), 'COUNT', count)
+    local page = redis.call('HSCAN', R .. ':' .. source, int(cursor), 'COUNT', count)
     add_fields(R, source, page[2])
     return tonumber(page[1])
   end
@@ -239,7 +246,7 @@ local function is_use(R, name, member)
       return true
     end
   end
-  return L.is_chain_use(name)
+  return uses.is_chain_use(name)
 end
 
 -- Is this still a name of its source?
@@ -247,7 +254,7 @@ local function is_there(R, kind, name, member, locks)
   if kind == 'queue' then
     return redis.call('SISMEMBER', R .. ':names', name) == 1
   elseif kind == 'sem' or kind == 'rate' then
-    local limit = L.parse_limit(redis.call('HGET', R .. ':limits', name) or nil)
+    local limit = limits.parse_limit(redis.call('HGET', R .. ':limits', name) or nil)
     return limit and limit.kind == kind
   elseif kind == 'lock' then
     if locks.all == nil then
@@ -286,22 +293,22 @@ local function mend(R, now_ms)
   local key, state = R .. ':index:state', {}
   local fields = redis.call('HGETALL', key)
   for i = 1, #fields, 2 do
-    state[fields[i]] = L.whole(fields[i + 1])
+    state[fields[i]] = whole(fields[i + 1])
   end
   if state.ms and state.ms <= now_ms and state.ms > now_ms - EVERY_MS then
     return
   end
-  local after = {'ms', L.int(now_ms)}
+  local after = {'ms', int(now_ms)}
   for part, go_on in pairs(PARTS) do
     -- A source of a foreign type does not keep the others from being mended.
     local ok, cursor = pcall(go_on, R, state[part] or 0)
-    after[#after + 1], after[#after + 2] = part, L.int(ok and cursor or 0)
+    after[#after + 1], after[#after + 2] = part, int(ok and cursor or 0)
   end
   redis.call('HSET', key, unpack(after))
 end
 
 -- Add to the index what it lacks of a page of each source, and drop what is stale of a page of it:
 -- after the writes, every few seconds, however many workers tidy.
-function L.mend_names(R, now_ms)
-  L.hint(mend, R, now_ms)
+function queue_names.mend_names(R, now_ms)
+  commit.hint(mend, R, now_ms)
 end

@@ -1,42 +1,44 @@
--- How the draft of a call is written (draft.lua), and what follows the writes.
+-- How the transaction of a call is written (txn.lua), and what follows the writes.
 
-local draft = L.draft
-local foreign, remember, CHUNK = draft.foreign, draft.remember, draft.CHUNK
+local commit = module 'txn/commit'
+local queue_names, rights, series, change, lock_rows, txn = use(
+  'core/queue_names', 'core/rights', 'series/series', 'txn/change', 'txn/lock_rows', 'txn/txn')
+local foreign, remember, CHUNK = txn.foreign, change.remember, txn.CHUNK
 
 local MOMENT_MS = 1
 local FINAL_CHUNK = 7000    -- names in a command that cannot be undone: more than a call removes
 
 -- ---- what follows the writes, and may fail
 
--- Add to a counter of later_stats, and to the series of the queue (series.lua). The series alone
--- count added and failed.
-function L.count(R, what, queue, n)
-  L.count_as(R, what .. ':' .. queue, n)
+-- Add to a counter of later_stats, and to the series of the queue (series/series.lua). The series
+-- alone count added and failed.
+function commit.count(R, what, queue, n)
+  commit.count_as(R, what .. ':' .. queue, n)
 end
 
 -- The same for a counter of this name.
-function L.count_as(R, name, n)
-  draft.is_used = true
-  remember(draft.counts, name)
-  draft.counts[name] = (draft.counts[name] or 0) + n
-  draft.counts.R = R
+function commit.count_as(R, name, n)
+  txn.is_used = true
+  remember(txn.counts, name)
+  txn.counts[name] = (txn.counts[name] or 0) + n
+  txn.counts.R = R
 end
 
 -- Call fn(...) after the writes. Its errors are ignored.
-function L.hint(fn, ...)
-  draft.is_used = true
-  draft.hints[#draft.hints + 1] = {fn, ...}
+function commit.hint(fn, ...)
+  txn.is_used = true
+  txn.hints[#txn.hints + 1] = {fn, ...}
 end
 
 -- Call fn(key) after the writes, or after they were undone; once for each key.
-function L.after_writes(fn, key)
-  for _, mend in ipairs(draft.mends) do
+function commit.after_writes(fn, key)
+  for _, mend in ipairs(txn.mends) do
     if mend[1] == fn and mend[2] == key then
       return
     end
   end
-  L.hint(fn, key)
-  draft.mends[#draft.mends + 1] = {fn, key}
+  commit.hint(fn, key)
+  txn.mends[#txn.mends + 1] = {fn, key}
 end
 
 local function publish(channel, text)
@@ -44,18 +46,18 @@ local function publish(channel, text)
 end
 
 -- A queue may be due earlier: wake its workers. text: its name
-function L.wake(R, text)
-  for _, hint in ipairs(draft.hints) do
+function commit.wake(R, text)
+  for _, hint in ipairs(txn.hints) do
     if hint[1] == publish and hint[3] == text then
       return
     end
   end
-  L.hint(publish, R .. ':wake', text)
+  commit.hint(publish, R .. ':wake', text)
 end
 
 -- Publish a text after the writes.
-function L.say(channel, text)
-  L.hint(publish, channel, text)
+function commit.say(channel, text)
+  commit.hint(publish, channel, text)
 end
 
 -- ---- writing
@@ -71,11 +73,11 @@ local function add_args(e, names, values)
     if e.kind == 'hash' then
       args[n + 1], args[n + 2], n = name, values[name], n + 2
     elseif e.kind == 'zset' then
-      args[n + 1], args[n + 2], n = L.score(values[name]), name, n + 2
+      args[n + 1], args[n + 2], n = score_text_of(values[name]), name, n + 2
     elseif e.kind == 'set' then
       args[n + 1], n = name, n + 1
     else
-      args = e.expire and {values[''], 'PXAT', L.int(e.expire)} or {values[''], 'KEEPTTL'}
+      args = e.expire and {values[''], 'PXAT', int(e.expire)} or {values[''], 'KEEPTTL'}
     end
   end
   return args
@@ -121,7 +123,7 @@ local function push(list, e, names, is_final)
   end
 end
 
--- -> all names that L.erase was given for one key: they go in one command, since it cannot be
+-- -> all names that change.erase was given for one key: they go in one command, since it cannot be
 -- undone.
 local function all_names(erased)
   if not erased.before then
@@ -140,8 +142,8 @@ end
 -- -> three lists of writes: values to add or change, values to remove, fields to delete unread.
 local function plan(R)
   local adds, removals, finals, is_erased = {}, {}, {}, {}
-  local has_names = L.name_sources(R)
-  for _, e in ipairs(draft.unsaved) do
+  local has_names = queue_names.name_sources(R)
+  for _, e in ipairs(txn.unsaved) do
     local set, unset = {}, {}
     for _, name in ipairs(e.list) do
       local value = e.cells[name]
@@ -153,11 +155,11 @@ local function plan(R)
     push(adds, e, set)
     push(removals, e, unset)
     if has_names[e.key] then
-      L.note_names(R, e, set, unset)
+      queue_names.note_names(R, e, set, unset)
     end
   end
-  L.plan_locks(adds, removals)
-  for _, e in ipairs(draft.erasures) do
+  lock_rows.plan_locks(adds, removals)
+  for _, e in ipairs(txn.erasures) do
     if e.erased and not is_erased[e] then
       push(finals, e, all_names(e.erased), true)
       is_erased[e] = true
@@ -175,7 +177,7 @@ local function check(entry, reply, done)
   for i = #done, 1, -1 do
     take_back(done[i])
   end
-  for _, mend in ipairs(draft.mends) do
+  for _, mend in ipairs(txn.mends) do
     pcall(unpack(mend))
   end
   if entry.e and string.find(reply.err, '^WRONGTYPE') then
@@ -190,8 +192,8 @@ local function need_rights(removals, finals)
   local asked = {}
   local function ask(command, key, first)
     local args = {command, key, command ~= 'DEL' and (first or 'm') or nil}
-    if not asked[command] and not L.may(unpack(args)) then
-      L.fail('NOPERM', 'this user may not ' .. command .. ' ' .. L.quote(key))
+    if not asked[command] and not rights.may(unpack(args)) then
+      fail('NOPERM', 'this user may not ' .. command .. ' ' .. quote(key))
     end
     asked[command] = true
   end
@@ -200,12 +202,12 @@ local function need_rights(removals, finals)
       ask(entry.command or REMOVE[entry.e.kind], entry.e and entry.e.key or entry.names[1])
     end
   end
-  for _, entry in ipairs(draft.commands) do
+  for _, entry in ipairs(txn.commands) do
     if entry.is_removal then
       ask(entry.command, entry.key, entry.args[1])
     end
   end
-  local gone = next(draft.gone)
+  local gone = next(txn.gone)
   if gone then
     ask('PEXPIRE', gone, MOMENT_MS)
   end
@@ -223,7 +225,7 @@ local function persist(key, done)
   local old_ms = redis.call('PEXPIRETIME', key)
   check({undo = function()
     if old_ms > 0 then
-      redis.pcall('PEXPIREAT', key, L.int(old_ms))
+      redis.pcall('PEXPIREAT', key, int(old_ms))
     end
   end}, redis.pcall('PERSIST', key), done)
 end
@@ -235,7 +237,7 @@ local function let_expire(key, done)
 end
 
 local function run_commands(is_removal, done)
-  for _, entry in ipairs(draft.commands) do
+  for _, entry in ipairs(txn.commands) do
     if entry.is_removal == is_removal then
       check(entry, redis.pcall(entry.command, entry.key, unpack(entry.args)), done)
     end
@@ -244,54 +246,54 @@ end
 
 -- Add n to a counter. A new counter needs the name of its queue in R:names, with which tidying
 -- removes it: it may have dropped both while the last job of the queue ran.
-function L.write_count(R, name, n)
+function commit.write_count(R, name, n)
   local what, queue = string.match(name, '^(%a+):(.+)$')
-  local column = L.SERIES_COLUMN[what]
+  local column = series.SERIES_COLUMN[what]
   if column then
-    L.count_in_series(R, queue, column, n)
+    series.count_in_series(R, queue, column, n)
   end
   if what ~= 'added' and what ~= 'failed' and
      redis.pcall('HINCRBY', R .. ':stats', name, n) == n and column and
      redis.pcall('SADD', R .. ':names', queue) == 1 then
-    L.index_queues(R, {queue})
+    queue_names.index_queues(R, {queue})
   end
 end
 
 -- Do what follows the writes: expiries, keys that have a moment to live, counters, messages. A
 -- failure here does no harm.
 local function follow()
-  for _, e in ipairs(draft.unsaved) do
+  for _, e in ipairs(txn.unsaved) do
     if e.expire and e.kind ~= 'string' or e.expire and e.cells[''] == e.was[''] then
-      redis.pcall('PEXPIREAT', e.key, L.int(e.expire))
+      redis.pcall('PEXPIREAT', e.key, int(e.expire))
     end
   end
-  for key, size in pairs(draft.gone) do
+  for key, size in pairs(txn.gone) do
     if size == 'large' then
       redis.pcall('UNLINK', key)
     else
       redis.pcall('DEL', key)
     end
   end
-  for name, n in pairs(draft.counts) do
+  for name, n in pairs(txn.counts) do
     if name ~= 'R' then
-      L.write_count(draft.counts.R, name, n)
+      commit.write_count(txn.counts.R, name, n)
     end
   end
-  for _, hint in ipairs(draft.hints) do
+  for _, hint in ipairs(txn.hints) do
     pcall(unpack(hint))
   end
 end
 
--- Write the draft of the call.
-function L.commit(R)
-  if not draft.is_used then
+-- Write the transaction of the call.
+function commit.commit(R)
+  if not txn.is_used then
     return
   end
   local done = {}
   local adds, removals, finals = plan(R)
   need_rights(removals, finals)
   -- A key must not expire with an earlier lease once it has a holder without one.
-  for _, e in ipairs(draft.unsaved) do
+  for _, e in ipairs(txn.unsaved) do
     if e.expire == false then
       persist(e.key, done)
     end
@@ -300,7 +302,7 @@ function L.commit(R)
   run_commands(false, done)
   run(removals, true, done)
   run_commands(true, done)
-  for key in pairs(draft.gone) do
+  for key in pairs(txn.gone) do
     let_expire(key, done)
   end
   run(finals, true, done)

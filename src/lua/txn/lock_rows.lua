@@ -1,16 +1,18 @@
--- Locks in the draft of a call (draft.lua): hashes that are read and written whole.
+-- Locks in the transaction of a call (txn.lua): hashes that are read and written whole.
 --
 -- A row: {holder, until ms, fence, depth, since ms, token}, texts as Redis has them, token false
 -- for none. A row is never changed: a change of the lock puts another row. The key expires with its
 -- lease.
 
+local lock_rows = module 'txn/lock_rows'
+local change, txn = use('txn/change', 'txn/txn')
 local FIELDS = {'holder', 'until', 'fence', 'depth', 'since', 'token'}
 local CHUNK = 2000          -- keys in one DEL
 
 local locks, changed = {}, {} -- key -> lock {key, kind, row, was}; the changed ones
 
 -- Forget the locks of the call before.
-function L.begin_locks()
+function lock_rows.begin_locks()
   if next(locks) then
     locks, changed = {}, {}
   end
@@ -19,9 +21,9 @@ end
 local function lock_of(key)
   local l = locks[key]
   if not l then
-    L.draft.is_used = true
+    txn.is_used = true
     l = {key = key, kind = 'hash', row = false, was = false, is_changed = false}
-    local row = not L.is_known_empty(key) and L.read_entry(l, 'HMGET', unpack(FIELDS))
+    local row = not txn.is_known_empty(key) and txn.read_entry(l, 'HMGET', unpack(FIELDS))
     row = row and row[1] and row
     l.row, l.was, locks[key] = row, row, l
   end
@@ -29,14 +31,14 @@ local function lock_of(key)
 end
 
 -- The row of a lock, false for none.
-function L.lock_row(key)
+function lock_rows.lock_row(key)
   return lock_of(key).row
 end
 
 -- Put another row; false: the lock is free.
-function L.put_lock(key, row)
+function lock_rows.put_lock(key, row)
   local l = lock_of(key)
-  L.assign(l, 'row', row)
+  change.assign(l, 'row', row)
   if not l.is_changed then
     l.is_changed = true
     changed[#changed + 1] = l
@@ -97,8 +99,8 @@ local function free_step(list, from, to)
   return step
 end
 
--- Append the writes of the changed locks to the lists that draft.lua makes.
-function L.plan_locks(adds, removals)
+-- Append the writes of the changed locks to the lists that txn.lua makes.
+function lock_rows.plan_locks(adds, removals)
   local freed = {}
   for _, l in ipairs(changed) do
     if l.row and l.row ~= l.was then

@@ -1,10 +1,10 @@
--- The commands that db() takes: what they reply, and what they change in the draft (draft.lua).
+-- The commands that db() takes: what they reply, and what they change in the transaction (txn.lua).
 
-local draft = L.draft
-local entry_of, read, cell, size_of = draft.entry_of, draft.read, draft.cell, draft.size_of
-local learn_all, is_plain, changed_cells = draft.learn_all, draft.is_plain, draft.changed_cells
-local remember, mark_unsaved, put = draft.remember, draft.mark_unsaved, draft.put
-local replace, remove = draft.replace, draft.remove
+local change, ordered, txn = use('txn/change', 'txn/ordered', 'txn/txn')
+local entry_of, read, cell, size_of = txn.entry_of, txn.read, txn.cell, txn.size_of
+local learn_all, is_plain, changed_cells = txn.learn_all, txn.is_plain, txn.changed_cells
+local remember, mark_unsaved, put = change.remember, change.mark_unsaved, change.put
+local replace, remove = change.replace, change.remove
 
 local COMMANDS = {}
 
@@ -77,7 +77,7 @@ end
 function COMMANDS.HINCRBY(key, name, by)
   local e = entry_of(key, 'hash')
   local n = (tonumber(cell(e, name) or 0) or 0) + by
-  put(e, name, L.int(n))
+  put(e, name, int(n))
   return n
 end
 
@@ -114,12 +114,12 @@ function COMMANDS.SCARD(key)
   return size_of(entry_of(key, 'set'))
 end
 
--- Keys that the draft has changed are known; the others are asked for with one EXISTS.
+-- Keys that the transaction has changed are known; the others are asked for with one EXISTS.
 function COMMANDS.EXISTS(...)
   local n, rest = 0, {}
   for _, key in ipairs({...}) do
-    local e = draft.entries[key]
-    if not L.is_known_empty(key) then
+    local e = txn.entries[key]
+    if not txn.is_known_empty(key) then
       if e and not is_plain(e) then
         n = n + (e.kind == 'string' and (cell(e, '') and 1 or 0) or size_of(e) > 0 and 1 or 0)
       else
@@ -182,7 +182,8 @@ function COMMANDS.ZRANGE(key, from, to, has_scores)
   elseif from == -1 then
     error('ZRANGE from the end of a key that the call has changed', 0)
   end
-  return told_as(L.rows(e, '-inf', '+inf', from, to >= 0 and to - from + 1 or nil), has_scores)
+  return told_as(ordered.rows(e, '-inf', '+inf', from, to >= 0 and to - from + 1 or nil),
+                 has_scores)
 end
 
 function COMMANDS.ZRANGEBYSCORE(key, low, high, ...)
@@ -202,7 +203,7 @@ function COMMANDS.ZRANGEBYSCORE(key, low, high, ...)
     end
     i = i + 1
   end
-  return told_as(L.rows(e, low, high, skip, count), has_scores)
+  return told_as(ordered.rows(e, low, high, skip, count), has_scores)
 end
 
 function COMMANDS.ZCOUNT(key, low, high)
@@ -210,7 +211,7 @@ function COMMANDS.ZCOUNT(key, low, high)
   if is_plain(e) then
     return e.is_empty and 0 or read(e, 'ZCOUNT', low, high)
   end
-  return L.count_rows(e, low, high)
+  return ordered.count_rows(e, low, high)
 end
 
 function COMMANDS.SISMEMBER(key, name)
@@ -253,9 +254,9 @@ end
 function COMMANDS.SET(key, value, expire_ms)
   local e = entry_of(key, 'string')
   replace(e, '', value)
-  if draft.gone[key] then
-    remember(draft.gone, key)
-    draft.gone[key] = nil
+  if txn.gone[key] then
+    remember(txn.gone, key)
+    txn.gone[key] = nil
   end
   if expire_ms then
     COMMANDS.PEXPIREAT(key, expire_ms)
@@ -269,7 +270,7 @@ end
 
 -- Only for a key that the call has read or written.
 function COMMANDS.PEXPIREAT(key, ms)
-  local e = draft.entries[key]
+  local e = txn.entries[key]
   remember(e, 'expire')
   e.expire = ms
   mark_unsaved(e)
@@ -288,17 +289,17 @@ local NOTHING = {
   ZREM = 0, SREM = 0,
 }
 
--- A command that the draft does not know goes to Redis as it is. If the call has changed the key,
--- it is an error.
+-- A command that the transaction does not know goes to Redis as it is. If the call has changed the
+-- key, it is an error.
 function db(command, key, ...)
   local fn = COMMANDS[command]
-  if draft.known_empty[key] and not draft.entries[key] and NOTHING[command] ~= nil then
+  if txn.known_empty[key] and not txn.entries[key] and NOTHING[command] ~= nil then
     local reply = NOTHING[command]
     return reply == LIST and {} or reply
   elseif fn then
     return fn(key, ...)
   end
-  local e = draft.entries[key]
+  local e = txn.entries[key]
   if e and not is_plain(e) then
     error(command .. ' of a key that the call has changed', 0)
   end

@@ -5,26 +5,28 @@
 -- run at once (R:worker:<epoch>); how many jobs it holds is counted here. `room` is what it said
 -- itself, up to ten seconds ago: it may run a suspect alone, be stopping, or short of processes.
 
+local rooms = module 'claim/rooms'
+local workers, jobs = use('calls/register', 'core/jobs')
 local RUNNING_READ = 1000
 local READ_AT_ONCE, READ_BYTES = 100, 4194304
 local TAKER_READ = 64       -- jobs that are read to know whether a grant would be taken
 
-L.SILENT_MS = 12000         -- without a beat for so long a worker is not counted on
+rooms.SILENT_MS = 12000         -- without a beat for so long a worker is not counted on
 
 local FIELDS = {'host', 'pid', 'beat_ms', 'places', 'unsent', 'refused', 'skew_ms', 'quiet',
                 'queues', 'limits', 'room'}
 
--- What is known of one of L.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS
+-- What is known of one of workers.peers: {epoch, counter, is_live, held, places, row}; row: FIELDS
 local function known(R, peer)
-  local held = L.whole(peer.epoch) and db('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
+  local held = whole(peer.epoch) and db('ZCOUNT', R .. ':running', peer.epoch, peer.epoch) or 0
   return {epoch = peer.epoch, held = held, is_live = peer.counter ~= 'dead', row = peer.row,
-          places = L.whole(peer.row[4] or ''), counter = peer.counter}
+          places = whole(peer.row[4] or ''), counter = peer.counter}
 end
 
 -- All workers, as known has them.
-function L.worker_rows(R)
+function rooms.worker_rows(R)
   local rows = {}
-  for i, peer in ipairs(L.peers(R, FIELDS)) do
+  for i, peer in ipairs(workers.peers(R, FIELDS)) do
     rows[i] = known(R, peer)
   end
   return rows
@@ -45,7 +47,7 @@ local function running_counts(R, first, last, most)
     local some = redis.call('HMGET', R .. ':jobs',
                             unpack(ids, from, math.min(from + READ_AT_ONCE - 1, #ids)))
     for i = 1, #some do
-      local job = L.parse(some[i])
+      local job = jobs.parse(some[i])
       bytes = bytes + #(some[i] or '')
       if job then
         counts[job.queue] = (counts[job.queue] or 0) + 1
@@ -56,14 +58,14 @@ local function running_counts(R, first, last, most)
 end
 
 -- -> how many jobs of each queue run (no entry: none); nil when there are too many to read
-function L.running_by_queue(R)
+function rooms.running_by_queue(R)
   return (running_counts(R, '-inf', '+inf', RUNNING_READ))
 end
 
 -- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many
 -- to read: it reads `most` in all. They are read when they are first asked for: of most queues as
 -- many may run at once as there are places.
-function L.job_counter(R, most)
+function rooms.job_counter(R, most)
   local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
     if counts[epoch] == nil then
@@ -79,7 +81,7 @@ end
 local function max_at_once(worker, queue)
   for name, n in string.gmatch(worker.row[10] or '', '([^,=]+)=(%d+)') do
     if name == queue then
-      return L.whole(n)
+      return whole(n)
     end
   end
   return nil
@@ -87,24 +89,24 @@ end
 
 -- What a worker said of a queue that it cannot run: nil for nothing. defects: "mail REASON" LF ...
 -- It is read for people only, so it is none of FIELDS.
-function L.defect_in(R, worker, queue)
+function rooms.defect_in(R, worker, queue)
   local defects = redis.call('HGET', R .. ':worker:' .. worker.epoch, 'defects') or ''
   for name, why in string.gmatch(defects, '([^ \n]+) ([^\n]+)') do
     if name == queue then
-      return L.one_line(string.sub(why, 1, 300))
+      return one_line(string.sub(why, 1, 300))
     end
   end
   return nil
 end
 
 -- -> since when a running job runs, ms; nil: its worker has not said. epoch: of its worker, as text
-function L.running_since(R, epoch, id)
+function rooms.running_since(R, epoch, id)
   local runs = redis.call('HGET', R .. ':worker:' .. epoch, 'runs') or ''
-  return L.whole(string.match(runs, id .. ' (%d+),'))
+  return whole(string.match(runs, id .. ' (%d+),'))
 end
 
 -- Is the queue one of these that a worker serves? queues: as in R:worker:<epoch>, nil for none
-function L.serves(queues, queue)
+function rooms.serves(queues, queue)
   return string.find(',' .. (queues or '') .. ',', ',' .. queue .. ',', 1, true) ~= nil
 end
 
@@ -112,8 +114,8 @@ end
 -- given up), quiet, full (all its places), mute (it said that it has none), limit (as many of this
 -- queue as may run at once; too many to count is no room either), new (it has not said yet) or
 -- room; with limit: how many may and how many it holds
-function L.room_in(worker, queue, count)
-  if not L.serves(worker.row[9], queue) then
+function rooms.room_in(worker, queue, count)
+  if not rooms.serves(worker.row[9], queue) then
     return 'elsewhere'
   elseif not worker.is_live then
     return 'dead'
@@ -121,7 +123,7 @@ function L.room_in(worker, queue, count)
     return 'quiet'
   elseif worker.places and worker.held >= worker.places then
     return 'full'
-  elseif not worker.places or (worker.row[11] and (L.whole(worker.row[11]) or 0) == 0) then
+  elseif not worker.places or (worker.row[11] and (whole(worker.row[11]) or 0) == 0) then
     return 'mute'
   end
   local most = max_at_once(worker, queue)
@@ -135,25 +137,25 @@ end
 -- Would a worker take a job of this queue, if it were granted one? One that nobody takes keeps a
 -- permit from all others for a second. Not the worker of this call, when it has just said that it
 -- has no room. Asked once in a call for each queue.
-function L.has_taker(book, queue)
-  if book.takers == nil then
-    book.takers, book.peers, book.count = {}, L.peers(book.R, FIELDS),
-                                          L.job_counter(book.R, TAKER_READ)
+function rooms.has_taker(ledger, queue)
+  if ledger.takers == nil then
+    ledger.takers, ledger.peers, ledger.count = {}, workers.peers(ledger.R, FIELDS),
+                                                rooms.job_counter(ledger.R, TAKER_READ)
   end
-  if book.takers[queue] == nil then
-    book.takers[queue] = false
-    for _, peer in ipairs(book.peers) do
-      local beat_ms = L.whole(peer.row[3])
-      local is_silent = beat_ms and book.now_ms - beat_ms >= L.SILENT_MS
-      local is_full = peer.epoch == book.epoch and book.room[queue] == 0
-      if not is_full and not is_silent and L.serves(peer.row[9], queue) then
-        local word = L.room_in(known(book.R, peer), queue, book.count)
+  if ledger.takers[queue] == nil then
+    ledger.takers[queue] = false
+    for _, peer in ipairs(ledger.peers) do
+      local beat_ms = whole(peer.row[3])
+      local is_silent = beat_ms and ledger.now_ms - beat_ms >= rooms.SILENT_MS
+      local is_full = peer.epoch == ledger.epoch and ledger.room[queue] == 0
+      if not is_full and not is_silent and rooms.serves(peer.row[9], queue) then
+        local word = rooms.room_in(known(ledger.R, peer), queue, ledger.count)
         if word == 'room' or word == 'new' then
-          book.takers[queue] = true
+          ledger.takers[queue] = true
           break
         end
       end
     end
   end
-  return book.takers[queue]
+  return ledger.takers[queue]
 end

@@ -1,26 +1,30 @@
 -- A step: results in, claims out, one round trip for both. Its wire form: calls/step.lua.
 --
 -- A request: {epoch_text, link, held, max, ahead (ms), ends: {queue, start, n}*, end_ids: of all of
--- them, results (result.lua), queues: {name, room, max_payload}*}
+-- them, results (settling.lua), queues: {name, room, max_payload}*}
 -- A reply: {now_us, status, answers (one a result), refused ({number of an end, answer}*), groups
--- (start.lua), cancels (ids), heads (one a queue), errors ({queue, text}*), solo_due, timer_ms}.
+-- (starting.lua), cancels (ids), heads (one a queue), errors ({queue, text}*), solo_due, timer_ms}.
 
+local steps = module 'claim/steps'
+local beats, workers, claims, ends, settling, clock, gate, holding, waiters, row_step, txn = use(
+  'calls/beat', 'calls/register', 'claim/claims', 'claim/ends', 'claim/settling', 'core/clock',
+  'gates/gate', 'gates/holding', 'gates/waiters', 'rows/step', 'txn/txn')
 local PEEK_BYTES = 262144   -- of raw members that are not due
 
-L.CANCELS_MAX = 1000        -- ids in a reply
+steps.CANCELS_MAX = 1000        -- ids in a reply
 
 -- An error that pcall caught -> one line.
-function L.error_text(e)
+function steps.error_text(e)
   if type(e) == 'table' then
     e = e.elater or e.err or 'unknown error'
   end
-  return L.one_line(tostring(e))
+  return one_line(tostring(e))
 end
 
 -- -> the jobs of this worker that are to be cancelled. Flags of ended jobs are removed.
 local function cancels(R, epoch)
   local mine, ids = {}, db('HKEYS', R .. ':cancel')
-  for i = 1, math.min(#ids, L.CANCELS_MAX) do
+  for i = 1, math.min(#ids, steps.CANCELS_MAX) do
     local owner = db('ZSCORE', R .. ':running', ids[i])
     if not owner then
       db('HDEL', R .. ':cancel', ids[i])
@@ -53,11 +57,12 @@ local function settle(R, results, ctx)
        string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then
       answers[i] = 'settled'
     else
-      answers[i], is_ended[r.id] = L.settle_one(R, r, tries[i], flags[i], ctx.epoch_text, ctx.book)
+      answers[i], is_ended[r.id] = settling.settle_one(R, r, tries[i], flags[i], ctx.epoch_text,
+                                                       ctx.ledger)
       ended[#ended + 1] = is_ended[r.id] and r.id or nil
     end
   end
-  L.let_go(ctx.book, ended)
+  holding.let_go(ctx.ledger, ended)
   return answers
 end
 
@@ -65,49 +70,49 @@ end
 -- another one
 local function settle_watched(R, ctx)
   return function(id, group)
-    if L.is_spent() then
+    if txn.is_spent() then
       return 'later'
     end
     local r = {id = id, start = group.start, verb = 'done', queue = group.queue, a = 0, code = '0',
                text = 'ok', output = ''}
     local tries, flag = db('HGET', R .. ':tries', id), db('HGET', R .. ':cancel', id)
-    local answer, is_ended = L.settle_one(R, r, tries, flag, ctx.epoch_text, ctx.book)
-    L.let_go(ctx.book, is_ended and {id} or {})
+    local answer, is_ended = settling.settle_one(R, r, tries, flag, ctx.epoch_text, ctx.ledger)
+    holding.let_go(ctx.ledger, is_ended and {id} or {})
     return answer
   end
 end
 
 local function new_context(R, q, now_us)
-  local now_ms = L.ms(now_us)
-  local book = L.book(R, now_us)
-  book.epoch = q.epoch_text
+  local now_ms = clock.ms(now_us)
+  local ledger = gate.ledger(R, now_us)
+  ledger.epoch = q.epoch_text
   return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead,
-          epoch = L.whole(q.epoch_text), epoch_text = q.epoch_text, held = q.held,
-          max = math.min(q.max, L.CLAIMS_MAX), bytes = L.STEP_BYTES, peek = PEEK_BYTES,
-          groups = {}, claimed = 0, parked = 0, solo_due = 0, book = book}
+          epoch = whole(q.epoch_text), epoch_text = q.epoch_text, held = q.held,
+          max = math.min(q.max, claims.CLAIMS_MAX), bytes = claims.STEP_BYTES, peek = PEEK_BYTES,
+          groups = {}, claimed = 0, parked = 0, solo_due = 0, ledger = ledger}
 end
 
-local function step_over_draft(R, q)
+local function step_in_transaction(R, q)
   local now_us = q.now_us
-  L.need_worker(R)
+  workers.need_worker(R)
   local ctx = new_context(R, q, now_us)
   local reply = {now_us = now_us, status = 'ok', groups = ctx.groups}
   reply.answers = settle(R, q.results, ctx)
-  reply.refused = L.end_all(R, q.ends, q.end_ids, ctx, settle_watched(R, ctx))
-  L.read_queues(R, q.queues, ctx)
-  L.hand_on(ctx.book, true)
-  reply.heads, reply.errors = L.claim_all(R, q.queues, ctx)
-  L.hand_on(ctx.book)
+  reply.refused = ends.end_all(R, q.ends, q.end_ids, ctx, settle_watched(R, ctx))
+  claims.read_queues(R, q.queues, ctx)
+  waiters.hand_on(ctx.ledger, true)
+  reply.heads, reply.errors = claims.claim_all(R, q.queues, ctx)
+  waiters.hand_on(ctx.ledger)
   reply.cancels = cancels(R, ctx.epoch)
   reply.solo_due = ctx.solo_due
-  reply.timer_ms = ctx.is_more and ctx.now_ms or L.next_timer(R)
+  reply.timer_ms = ctx.is_more and ctx.now_ms or waiters.next_timer(R)
   return reply
 end
 
-function L.step(R, q)
-  L.begin() -- rows read through it, too
-  local now_us = L.now_us()
-  local status, current = L.worker(R, q.epoch_text)
+function steps.step(R, q)
+  txn.begin() -- rows read through it, too
+  local now_us = clock.now_us()
+  local status, current = beats.worker(R, q.epoch_text)
   if status == 'ok' and current ~= q.link then
     status = 'link'
   end
@@ -115,5 +120,5 @@ function L.step(R, q)
     return {now_us = now_us, status = status}
   end
   q.now_us = now_us
-  return L.step_over_rows(R, q) or L.over_draft(step_over_draft, R, q)
+  return row_step.run(R, q) or in_transaction(step_in_transaction, R, q)
 end

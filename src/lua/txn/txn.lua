@@ -1,9 +1,9 @@
--- The draft of a call: what it has read, and what it is going to write.
+-- The transaction of a call: what it has read, and what it is going to write.
 --
--- db(COMMAND, key, ...) takes a Redis command. A command that writes changes the draft; one that
--- reads sees Redis as it will be once the draft is written. When the function has returned,
--- L.register writes the draft with a few variadic commands. So a function that raises an error has
--- changed nothing, and a reply means that all was written.
+-- db(COMMAND, key, ...) takes a Redis command. A command that writes changes the transaction; one
+-- that reads sees Redis as it will be once the transaction is written. When the function has
+-- returned, register writes the transaction with a few variadic commands. So a function that raises
+-- an error has changed nothing, and a reply means that all was written.
 --
 --   * Every value is read before it is changed. So a read meets a foreign type before anything is
 --     written.
@@ -11,65 +11,67 @@
 --     their old values are known. Additions are written first, and removals undo them, so the
 --     rights to the removals are checked before the first write. Writes that cannot be undone come
 --     last.
---   * L.try is for a part of a call that may fail alone: a queue, a job, a gate. If it fails,
---     its changes leave the draft.
+--   * change.try is for a part of a call that may fail alone: a queue, a job, a gate. If it fails,
+--     its changes leave the transaction.
 --
 -- An entry is what the call knows of a key: {key, kind, cells, was, list, is_listed}. cells: field
--- or member -> its value in the draft, false for none; was: the same for Redis; list: the names of
--- the cells that were changed. A string has the one cell ''. The value of a member is its score, a
--- number, in a set true. Where they matter: size (how many names are in Redis), more (how many more
--- the cells make it), is_empty (nothing is in Redis), is_whole (the cells have all that is in
--- Redis), first (the first two members and their scores), last (the highest score), expire (ms, or
--- false to persist), erased (fields to delete unread: {names, before}, before: an earlier one),
--- and what draft_rows.lua keeps of a sorted set.
+-- or member -> its value in the transaction, false for none; was: the same for Redis; list: the
+-- names of the cells that were changed. A string has the one cell ''. The value of a member is its
+-- score, a number, in a set true. Where they matter: size (how many names are in Redis), more (how
+-- many more the cells make it), is_empty (nothing is in Redis), is_whole (the cells have all that
+-- is in Redis), first (the first two members and their scores), last (the highest score), expire
+-- (ms, or false to persist), erased (fields to delete unread: {names, before}, before: an earlier
+-- one), and what ordered.lua keeps of a sorted set.
 --
--- This file has the entries and how they are read, draft_change.lua how they are changed,
--- draft_commands.lua the commands of db(), draft_write.lua how the draft is written.
+-- This file has the entries and how they are read, change.lua how they are changed,
+-- commands.lua the commands of db(), commit.lua how the transaction is written.
 
--- What the files of the draft share, besides the functions at their ends:
+local txn = module 'txn/txn'
+local change, lock_rows = use('txn/change', 'txn/lock_rows')
+
+-- What the files of the transaction share, besides the functions at their ends:
 --   entries      key -> entry
 --   known_empty  key -> is nothing there in Redis? false: something may be
 --   unsaved      the entries that have something to write
 --   erasures     entries with fields to delete unread, some more than once
 --   gone         keys to delete unread -> small or large
---   commands     writes past the cells, by L.write_together
+--   commands     writes past the cells, by change.write_together
 --   moved        key -> the key whose value it has once these are made
---   caused       queue -> how many jobs that are due now the call adds to it (chain.lua)
---   bytes        how many bytes the call has moved, as far as L.spend was told
+--   caused       queue -> how many jobs that are due now the call adds to it (core/chains.lua)
+--   bytes        how many bytes the call has moved, as far as txn.spend was told
 --   counts, hints  done after the writes, may fail: counters of R:stats, functions
 --   mends        functions to call after writes were undone
 --   is_used      may any of these, the locks or the journal hold anything? A plain add uses none
-local draft = {is_used = true}
-L.draft = draft
+txn.is_used = true
 
-local entries, known_empty -- as in draft: this file reads them all the time
+local entries, known_empty -- as in transaction: this file reads them all the time
 
-draft.CHUNK = 2000          -- names in a command: Lua can pass some 8,000 values
+txn.CHUNK = 2000          -- names in a command: Lua can pass some 8,000 values
 
--- Begin the draft of a call.
-function L.begin()
-  if draft.is_used then
+-- Begin the transaction of a call.
+function txn.begin()
+  if txn.is_used then
     entries, known_empty = {}, {}
-    draft.entries, draft.known_empty, draft.unsaved, draft.erasures = entries, known_empty, {}, {}
-    draft.gone, draft.commands, draft.counts, draft.hints, draft.mends = {}, {}, {}, {}, {}
-    draft.moved, draft.caused, draft.bytes = {}, {}, 0
-    L.begin_locks()
-    draft.begin_journal()
-    draft.is_used = false
+    txn.entries, txn.known_empty, txn.unsaved, txn.erasures = entries, known_empty, {}, {}
+    txn.gone, txn.commands, txn.counts, txn.hints, txn.mends = {}, {}, {}, {}, {}
+    txn.moved, txn.caused, txn.bytes = {}, {}, 0
+    lock_rows.begin_locks()
+    change.begin_journal()
+    txn.is_used = false
   end
 end
 
 -- A call that may end many jobs counts the bytes that it moves, and leaves the rest to the next
 -- call when it has moved so many: a copy of large payloads takes longer than all else that it does.
 local CALL_BYTES = 1048576
-L.CALL_BYTES = CALL_BYTES -- of a step over rows, too
+txn.CALL_BYTES = CALL_BYTES -- of a step over rows, too
 
-function L.spend(bytes)
-  draft.bytes, draft.is_used = draft.bytes + bytes, true
+function txn.spend(bytes)
+  txn.bytes, txn.is_used = txn.bytes + bytes, true
 end
 
-function L.is_spent()
-  return draft.bytes >= CALL_BYTES
+function txn.is_spent()
+  return txn.bytes >= CALL_BYTES
 end
 
 -- Stands for the tables of an entry that it does not need yet: most never do.
@@ -85,7 +87,7 @@ end
 local function entry_of(key, kind)
   local e = entries[key]
   if not e then
-    draft.is_used = true
+    txn.is_used = true
     e = {key = key, kind = kind, cells = NONE, was = NONE, list = NONE, is_listed = NONE,
          is_empty = known_empty[key]}
     entries[key] = e
@@ -104,9 +106,8 @@ local function foreign(key, kind, why)
   if is == 'none' or is == kind then
     error(why, 0)
   end
-  L.fail('ELATER_TYPE', 'key ' .. L.one_line(key) .. ' is a ' .. is ..
-         ', laterd needs a ' .. kind ..
-         ' there: rename or delete it')
+  fail('ELATER_TYPE', 'key ' .. one_line(key) .. ' is a ' .. is .. ', laterd needs a ' .. kind ..
+       ' there: rename or delete it')
 end
 
 -- Read from Redis. Fails with ELATER_TYPE for a key of a foreign type.
@@ -122,7 +123,7 @@ local function read(e, command, ...)
   return reply
 end
 
-L.read_entry = read
+txn.read_entry = read
 
 local ONE = {hash = 'HGET', zset = 'ZSCORE', set = 'SISMEMBER', string = 'GET'}
 local MANY = {hash = 'HMGET', zset = 'ZMSCORE'}
@@ -176,8 +177,8 @@ local function learn_all(e, names)
     end
     return
   end
-  for from = 1, #missing, draft.CHUNK do
-    local to = math.min(from + draft.CHUNK - 1, #missing)
+  for from = 1, #missing, txn.CHUNK do
+    local to = math.min(from + txn.CHUNK - 1, #missing)
     local values = read(e, MANY[e.kind], unpack(missing, from, to))
     for i = from, to do
       learn(e, missing[i], values[i - from + 1])
@@ -190,8 +191,8 @@ local function is_plain(e)
   return #e.list == 0
 end
 
--- If nothing is under any of these keys, the draft learns it by one read.
-function L.learn_absent(keys)
+-- If nothing is under any of these keys, the transaction learns it by one read.
+function txn.learn_absent(keys)
   local unknown, n = {}, 0
   for i = 1, #keys do
     local key = keys[i]
@@ -207,19 +208,19 @@ function L.learn_absent(keys)
   for i = 1, n do
     known_empty[unknown[i]] = is_empty
   end
-  draft.is_used = true
+  txn.is_used = true
 end
 
 -- The same for keys that most namespaces do not have. names: relative to R; this table also keeps
 -- their full keys.
-function L.know_keys(R, names)
+function txn.know_keys(R, names)
   if names.root ~= R then
     names.root, names.keys = R, {}
     for i = 1, #names do
       names.keys[i] = R .. ':' .. names[i]
     end
   end
-  L.learn_absent(names.keys)
+  txn.learn_absent(names.keys)
 end
 
 local SMALL_HASH = 16
@@ -227,7 +228,7 @@ local SMALL_HASH = 16
 -- Read a hash for these names: with HGETALL if it has less than a fourth as many fields, else by
 -- the names. Up to SMALL_HASH names its size is not asked for. -> its cells, name -> value, false
 -- or nil for none; they follow what the call changes
-function L.know(key, names)
+function txn.know(key, names)
   local e = entry_of(key, 'hash')
   local n = #names > SMALL_HASH and size_of(e) or not e.is_empty and #names or 0
   if n == 0 or e.is_whole then
@@ -247,7 +248,7 @@ function L.know(key, names)
 end
 
 -- -> the highest score that a sorted set has in Redis, nil for none.
-function L.last_score(key)
+function txn.last_score(key)
   local e = entry_of(key, 'zset')
   if e.last == nil then
     e.last = not e.is_empty and tonumber(read(e, 'ZRANGE', -1, -1, 'WITHSCORES')[2]) or false
@@ -256,13 +257,13 @@ function L.last_score(key)
 end
 
 -- -> how many members the call has removed from a sorted set. It must not have added any.
-function L.gone_from(key)
+function txn.gone_from(key)
   local e = entry_of(key, 'zset')
   return 0 - (e.more or 0) -- not -0, which prints as such
 end
 
 -- Does the call know that there is nothing under this key?
-function L.is_known_empty(key)
+function txn.is_known_empty(key)
   local e = entries[key]
   if not e then
     return known_empty[key] == true
@@ -270,15 +271,15 @@ function L.is_known_empty(key)
   return e.is_empty == true and is_plain(e)
 end
 
--- A read past the draft, for what the call has not changed. Fails with ELATER_TYPE for a key of a
--- foreign type.
-function L.ask(key, kind, command, ...)
+-- A read past the transaction, for what the call has not changed. Fails with ELATER_TYPE for a key
+-- of a foreign type.
+function txn.ask(key, kind, command, ...)
   return read(entry_of(key, kind), command, ...)
 end
 
--- HMGET of many fields, few of which exist: only these enter the draft.
-function L.read_fields(key, names)
-  if L.is_changed(key) then
+-- HMGET of many fields, few of which exist: only these enter the transaction.
+function txn.read_fields(key, names)
+  if txn.is_changed(key) then
     return db('HMGET', key, unpack(names))
   end
   local e = entry_of(key, 'hash')
@@ -292,18 +293,18 @@ function L.read_fields(key, names)
 end
 
 -- Has the call changed anything under this key?
-function L.is_changed(key)
+function txn.is_changed(key)
   return entries[key] ~= nil and not is_plain(entries[key])
 end
 
 -- -> the cells of a key: name -> value, false for none, nil if it was not read.
-function L.cells_of(key, kind)
+function txn.cells_of(key, kind)
   return own_cells(entry_of(key, kind))
 end
 
 -- Fail with ELATER_TYPE if one of these keys has a foreign type, before anything is decided. list:
 -- {name relative to R, kind}*
-function L.need_types(R, list)
+function txn.need_types(R, list)
   for i = 1, #list, 2 do
     local e = entry_of(R .. ':' .. list[i], list[i + 1])
     if not e.is_read then
@@ -324,6 +325,6 @@ local function changed_cells(e)
   return out
 end
 
-draft.NONE, draft.own_cells, draft.entry_of, draft.foreign = NONE, own_cells, entry_of, foreign
-draft.read, draft.size_of, draft.cell, draft.learn_all = read, size_of, cell, learn_all
-draft.is_plain, draft.changed_cells = is_plain, changed_cells
+txn.NONE, txn.own_cells, txn.entry_of, txn.foreign = NONE, own_cells, entry_of, foreign
+txn.read, txn.size_of, txn.cell, txn.learn_all = read, size_of, cell, learn_all
+txn.is_plain, txn.changed_cells = is_plain, changed_cells

@@ -1,0 +1,61 @@
+-- How a function of the library is registered and called, and what becomes of its errors.
+
+local events, commit, txn = use('core/events', 'txn/commit', 'txn/txn')
+
+local known_root -- of the last call: it was checked, and most calls repeat it
+
+-- Decide, then write: fn decides in a transaction, which is written then.
+function in_transaction(fn, R, args)
+  txn.begin()
+  local reply = fn(R, args)
+  commit.commit(R)
+  return reply
+end
+
+-- Register `name` with `flags`; fn(R, args) gets the checked root. An error of fail becomes its
+-- error reply, a foreign type that a read met becomes ELATER_TYPE, an error of Lua becomes
+-- ELATER_BUG. Other errors of Redis are passed on unchanged.
+function register_bare(name, flags, fn)
+  redis.register_function{
+    function_name = name,
+    flags = flags,
+    callback = function(keys, args)
+      if not pcall then
+        bind()
+      end
+      -- A namespace has at most 64 characters, as in the programs.
+      if #keys ~= 1 or (keys[1] ~= known_root and
+                        (#keys[1] > 72 or not string.match(keys[1], '^later:{[%w][%w_.-]*}$'))) then
+        return {err = "ELATER_ROOT give one key, the namespace's root, as 1 'later:{default}'"}
+      end
+      known_root = keys[1]
+      events.begin(known_root)
+      local ok, reply = pcall(fn, keys[1], args)
+      if ok then
+        if events.now then
+          pcall(events.publish, known_root)
+        end
+        return reply
+      end
+      if type(reply) == 'table' and reply.elater then
+        return {err = reply.elater}
+      end
+      -- An error of redis.call is text in some versions of Redis and a table in others.
+      local text = one_line(tostring(type(reply) == 'table' and reply.err or reply))
+      if string.match(text, '^WRONGTYPE ') then
+        text = 'ELATER_TYPE a key of ' .. keys[1] .. ' has a foreign type: rename or delete it (' ..
+               text .. ')'
+      elseif not string.match(text, '^%u+ ') then
+        text = 'ELATER_BUG ' .. text
+      end
+      return {err = text}
+    end
+  }
+end
+
+-- The same for a function that works in a transaction.
+function register(name, flags, fn)
+  register_bare(name, flags, function(R, args)
+    return in_transaction(fn, R, args)
+  end)
+end
