@@ -8,7 +8,6 @@ endif
 unsanitized += $(stream_tests)
 ## Stream mode through the built daemon, with a worker that does what a job asks for, even what no worker should do.
 stream_daemon_tests = tests/integration/test_stream tests/integration/test_stream_life
-integration_tests += $(stream_daemon_tests)
 tests_handlers_worker_SOURCES = tests/handlers/worker.c
 tests_handlers_worker_LDADD =
 if HAVE_CMOCKA

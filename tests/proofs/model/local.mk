@@ -8,4 +8,3 @@ test_programs += tests/proofs/model/model tests/proofs/model/test_model
 endif
 tests_proofs_model_model_SOURCES = tests/proofs/model/main.c $(model)
 tests_proofs_model_test_model_SOURCES = tests/proofs/model/test_model.c $(model)
-quick_tests += tests/proofs/model/test_model

@@ -11,7 +11,6 @@ simulation = tests/proofs/simulation/audit.c tests/proofs/simulation/audit.h tes
 tests_sim_SOURCES = $(simulation)
 tests_proofs_simulation_test_sim_SOURCES = tests/proofs/simulation/test_sim.c
 EXTRA_tests_proofs_simulation_test_sim_DEPENDENCIES = tests/sim$(EXEEXT)
-quick_tests += tests/proofs/simulation/test_sim
 if HAVE_CMOCKA
 test_programs += tests/sim tests/proofs/simulation/test_sim
 endif
