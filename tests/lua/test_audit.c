@@ -653,7 +653,7 @@ static void test_queues(void **state)
     (void)add("mail priority 2 x");
     (void)add("mail priority 7 in 1h x");
     (void)redis("DEL R:prio");
-    assert_cured("bad-mark mail");
+    assert_cured("bad-flag mail");
     assert_string_equal(redis("HGET R:prio mail"), "27");
     (void)redis("DEL R:heads");
     assert_cured("bad-head mail");

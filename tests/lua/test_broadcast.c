@@ -302,11 +302,11 @@ static void test_fsck(void **state)
     assert_string_equal(fcall("later_v1_audit jobs '' 200"), "[ 1]");
     (void)redis("HDEL R:prio mail");
     (void)fcall("later_v1_repair queue '' 200 mail");
-    assert_string_equal(at(2, 0, -1), "bad-mark");
+    assert_string_equal(at(2, 0, -1), "bad-flag");
     assert_string_equal(redis("HGET R:prio mail"), "p");
     (void)redis("DEL R:pins:mail");
     (void)fcall("later_v1_repair jobs '' 200");
-    assert_string_equal(at(2, 0, -1), "bad-mark");
+    assert_string_equal(at(2, 0, -1), "bad-flag");
     assert_string_equal(redis("SMEMBERS R:pins:mail"), text("[w%s]", a));
     /* Another worker's job. */
     (void)redis("ZADD R:pin:mail:w7 5 %s", id);

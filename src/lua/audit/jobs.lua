@@ -98,7 +98,7 @@ end
 local function judge_target(ctx, row)
   local target = row.job.W
   if target and ask('SISMEMBER', ctx.R .. ':pins:' .. row.queue, target) == 0 then
-    ctx.tell('bad-mark', row.id, row.queue, 'its target ' .. target .. ' is not listed', function()
+    ctx.tell('bad-flag', row.id, row.queue, 'its target ' .. target .. ' is not listed', function()
       pins.put(ctx.R, row.queue, target)
       jobs.flag_set(ctx.R, row.queue, 'p')
     end)

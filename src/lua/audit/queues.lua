@@ -35,7 +35,7 @@ local function judge_queue(ctx, queue)
   local R = ctx.R
   local lost, first, any = read_queue(ctx, queue)
   if lost ~= '' then
-    ctx.tell('bad-mark', queue, queue, 'the mark of waiting jobs is missing: ' .. lost, function()
+    ctx.tell('bad-flag', queue, queue, 'the flag of waiting jobs is missing: ' .. lost, function()
       for flag in string.gmatch(lost, '.') do
         jobs.flag_set(R, queue, flag)
       end
