@@ -151,7 +151,7 @@ static void serve(struct daemon *d, struct conf *conf, struct launches *launches
     }
     d->launches = launches;
     d->conf = conf;
-    foreign_queues_set(d->foreign_queues, served);
+    foreign_queues_set(d->parts.foreign_queues, served);
     if (served->is_incomplete)
         handlers_folder_again(d->handlers_folder);
     if (!is_news) /* nothing to tell: a folder may change all the time */
@@ -262,9 +262,7 @@ static void reload(void *arg)
     sched_set_stop_timeout(d->sched, conf->stop_timeout);
     watch_handlers(d, conf);
     serve(d, conf, launches);
-    gate_settings_set(d->gate_settings, conf);
-    file_settings_set(d->schedule_settings, conf);
-    file_settings_set(d->topic_settings, conf);
+    parts_set(&d->parts, conf);
     link_renew_password(d->link, d->conf->redis_password_every);
     link_ask_password(d->link);
     log_notice("event=reload result=done");
@@ -297,8 +295,7 @@ static void on_signal(void *arg, int sig)
     case SIGINT:
         notify_stopping(d->conf->stop_timeout + STOP_SPARE_MS);
         runner_start_no_more(d->runner);
-        schedules_stop(d->schedules);
-        foreign_queues_stop(d->foreign_queues);
+        parts_stop(&d->parts);
         sched_stop(d->sched, mono_now());
         if (sig == SIGQUIT) /* the second call: do not wait for running jobs */
             sched_stop(d->sched, mono_now());
@@ -393,14 +390,7 @@ static int build(struct daemon *d, struct err *err)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     d->stray_keys = stray_keys_new(d->loop, d->link, d->store, d->conf->namespace);
     stray_keys_set_serves(d->stray_keys, serves, d);
-    d->gate_settings = gate_settings_new(d->store);
-    d->schedule_settings = file_settings_new(d->link, d->conf->namespace, &file_schedules);
-    d->topic_settings = file_settings_new(d->link, d->conf->namespace, &file_topics);
-    d->schedules =
-        schedules_new(d->loop, d->link, d->store, d->conf->namespace, d->conf->redis_timeout);
-    d->foreign_queues =
-        foreign_queues_new(d->loop, d->link, d->conf->namespace, d->conf->redis_timeout);
-    if (d->schedules == NULL || d->foreign_queues == NULL)
+    if (parts_init(&d->parts, d->loop, d->link, d->store, d->conf) < 0)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
     return 0;
 }
@@ -409,11 +399,7 @@ static void tear_down(struct daemon *d)
 {
     runner_free(d->runner);
     stray_keys_free(d->stray_keys);
-    gate_settings_free(d->gate_settings);
-    file_settings_free(d->schedule_settings);
-    file_settings_free(d->topic_settings);
-    schedules_free(d->schedules);
-    foreign_queues_free(d->foreign_queues);
+    parts_free(&d->parts);
     sched_free(d->sched);
     link_free(d->link);
     orphans_free(d->orphans);
@@ -460,9 +446,7 @@ static int start(struct daemon *d, struct err *err)
         return -1;
     watch_handlers(d, d->conf);
     serve(d, d->conf, d->launches);
-    gate_settings_set(d->gate_settings, d->conf);
-    file_settings_set(d->schedule_settings, d->conf);
-    file_settings_set(d->topic_settings, d->conf);
+    parts_set(&d->parts, d->conf);
     link_renew_password(d->link, d->conf->redis_password_every);
     link_start(d->link);
     listen_for_probes(d);

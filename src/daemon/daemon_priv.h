@@ -7,12 +7,9 @@
 
 #include "conf/conf.h"
 #include "daemon/embedded.h"
-#include "daemon/gate_settings.h"
 #include "daemon/handler_defects.h"
+#include "daemon/parts.h"
 #include "daemon/probe_socket.h"
-#include "daemon/file_settings.h"
-#include "daemon/foreign_queues.h"
-#include "daemon/schedules.h"
 #include "daemon/signals.h"
 #include "daemon/stray_keys.h"
 #include "daemon/unserved.h"
@@ -46,10 +43,7 @@ struct daemon {
     struct store_redis *store;
     struct stray_keys *stray_keys;
     struct orphans *orphans;
-    struct gate_settings *gate_settings;
-    struct file_settings *schedule_settings, *topic_settings;
-    struct schedules *schedules;
-    struct foreign_queues *foreign_queues;
+    struct parts parts;
     struct launches *launches; /* of conf */
     struct served_queues *served;
     struct handler_defects defects;

@@ -157,11 +157,7 @@ static void op_registered(void *ctx, int64_t epoch)
     d->tell_at = (struct mono){0}; /* Redis knows nothing of this epoch yet */
     if (d->state_folder != NULL)
         state_folder_set_epoch(d->state_folder, epoch);
-    gate_settings_registered(d->gate_settings, epoch);
-    file_settings_registered(d->schedule_settings, epoch);
-    file_settings_registered(d->topic_settings, epoch);
-    schedules_registered(d->schedules, epoch);
-    foreign_queues_registered(d->foreign_queues, epoch);
+    parts_registered(&d->parts, epoch);
 }
 
 /* Jobs that still run when the stop is over are killed; they will be run again. */
@@ -229,13 +225,6 @@ void daemon_on_alarm(void *arg)
     sched_on_timer(d->sched, mono_now());
 }
 
-/* An answer has the time of Redis: what is timed to the millisecond learns it. */
-static void note_time(struct daemon *d, int64_t now_us)
-{
-    schedules_note_time(d->schedules, now_us);
-    foreign_queues_note_time(d->foreign_queues, now_us);
-}
-
 /* Tell the guard first: the scheduler may start a job at once. */
 static void on_registered(void *arg, const struct store_register_reply *r)
 {
@@ -243,8 +232,7 @@ static void on_registered(void *arg, const struct store_register_reply *r)
 
     if (d->guard != NULL)
         guard_alive(d->guard, r->sent);
-    file_settings_note_time(d->schedule_settings, r->now_us);
-    file_settings_note_time(d->topic_settings, r->now_us);
+    parts_note_date(&d->parts, r->now_us);
     sched_on_registered(d->sched, mono_now(), r);
 }
 
@@ -254,19 +242,14 @@ static void on_beat(void *arg, const struct store_beat_reply *r)
 
     if (r->now_us > 0)
         d->skew_ms = wall_skew_ms(r->now_us);
-    file_settings_note_time(d->schedule_settings, r->now_us);
-    file_settings_note_time(d->topic_settings, r->now_us);
+    parts_note_date(&d->parts, r->now_us);
     if (r->status == STORE_OK && d->guard != NULL)
         guard_alive(d->guard, r->sent);
     sched_on_beat(d->sched, mono_now(), r);
     if (r->status != STORE_OK)
         return;
-    gate_settings_beat(d->gate_settings);
-    file_settings_beat(d->schedule_settings);
-    file_settings_beat(d->topic_settings);
-    note_time(d, r->now_us);
-    schedules_beat(d->schedules, r->schedules);
-    foreign_queues_beat(d->foreign_queues);
+    parts_note_time(&d->parts, r->now_us);
+    parts_beat(&d->parts, r->schedules);
 }
 
 static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
@@ -278,7 +261,7 @@ static void on_step(void *arg, const struct store_step_reply *r)
 {
     struct daemon *d = arg;
 
-    note_time(d, r->now_us);
+    parts_note_time(&d->parts, r->now_us);
     sched_on_step(d->sched, mono_now(), r);
 }
 
@@ -286,7 +269,7 @@ static void on_looked(void *arg, const struct store_look_reply *r)
 {
     struct daemon *d = arg;
 
-    note_time(d, r->now_us);
+    parts_note_time(&d->parts, r->now_us);
     sched_on_looked(d->sched, mono_now(), r);
 }
 
@@ -333,7 +316,7 @@ static void on_left(void *arg, bool is_clean)
 
 static void on_declared(void *arg, const struct store_declare_reply *r)
 {
-    gate_settings_declared(((struct daemon *)arg)->gate_settings, r);
+    gate_settings_declared(((struct daemon *)arg)->parts.gate_settings, r);
 }
 
 /* Also tell whether the link is up: the line that said it may be a suppressed one. */
@@ -462,11 +445,7 @@ static void on_down(void *arg, enum error_class class, const char *text)
         d->was_up = false;
         store_redis_reset(d->store);
         orphans_reset(d->orphans);
-        gate_settings_link_down(d->gate_settings);
-        file_settings_link_down(d->schedule_settings);
-        file_settings_link_down(d->topic_settings);
-        schedules_link_down(d->schedules);
-        foreign_queues_link_down(d->foreign_queues);
+        parts_link_down(&d->parts);
         sched_link_down(d->sched, mono_now());
     }
 }
@@ -483,14 +462,14 @@ static void on_wake(void *arg, const char *text, size_t n)
     if (n != strlen(text))
         return;
     if (strcmp(text, "!schedules") == 0)
-        schedules_wake(d->schedules);
+        schedules_wake(d->parts.schedules);
     else
         sched_on_wake(d->sched, mono_now(), text);
 }
 
 static void on_changed(void *arg, const char *key)
 {
-    foreign_queues_changed(((struct daemon *)arg)->foreign_queues, key);
+    foreign_queues_changed(((struct daemon *)arg)->parts.foreign_queues, key);
 }
 
 static void on_denied(void *arg, const char *text)

@@ -178,8 +178,8 @@ static void tear_down(struct worker *w)
     virtual_guard_free(d->guard);
     d->guard = NULL;
     runner_free(d->runner);
-    schedules_free(d->schedules);
-    foreign_queues_free(d->foreign_queues);
+    schedules_free(d->parts.schedules);
+    foreign_queues_free(d->parts.foreign_queues);
     sched_free(d->sched);
     link_free(d->link);
     orphans_free(d->orphans);
@@ -189,8 +189,8 @@ static void tear_down(struct worker *w)
     if (d->state_folder != NULL)
         d->state_folder->is_taken = false;
     d->runner = NULL;
-    d->schedules = NULL;
-    d->foreign_queues = NULL;
+    d->parts.schedules = NULL;
+    d->parts.foreign_queues = NULL;
     d->sched = NULL;
     d->link = NULL;
     d->orphans = NULL;
@@ -295,7 +295,7 @@ static void serve(struct worker *w, unsigned queues)
     }
     w->served = (struct served_queues){.at = w->served_at, .n = n};
     runner_set(w->d.runner, conf, &w->served);
-    foreign_queues_set(w->d.foreign_queues, &w->served);
+    foreign_queues_set(w->d.parts.foreign_queues, &w->served);
     sched_set_queues(w->d.sched, mono_now(), specs, n);
 }
 
@@ -319,9 +319,11 @@ static void build(struct worker *w)
     d->store = store_redis_new(d->link, "default", &store_events);
     /* Not by default: a run without schedules goes as it did before there were any. */
     if (plan->schedules > 0)
-        d->schedules = schedules_new(d->loop, d->link, d->store, "default", conf->redis_timeout);
+        d->parts.schedules =
+            schedules_new(d->loop, d->link, d->store, "default", conf->redis_timeout);
     if (plan->members > 0)
-        d->foreign_queues = foreign_queues_new(d->loop, d->link, "default", conf->redis_timeout);
+        d->parts.foreign_queues =
+            foreign_queues_new(d->loop, d->link, "default", conf->redis_timeout);
     d->runner = runner_new(d->loop, plan->places, "default", d->state_folder, &runner_events, &err);
     d->guard = virtual_guard_new(w);
     runner_set_guard(d->runner, d->guard);
@@ -386,8 +388,8 @@ static void on_term(void *arg)
 {
     struct worker *w = arg;
 
-    schedules_stop(w->d.schedules);
-    foreign_queues_stop(w->d.foreign_queues);
+    schedules_stop(w->d.parts.schedules);
+    foreign_queues_stop(w->d.parts.foreign_queues);
     sched_stop(w->d.sched, mono_now());
 }
 
