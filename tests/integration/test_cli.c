@@ -1121,7 +1121,7 @@ static void test_pause_and_quiet(void **state)
 /* The library as an older program with the hash `x` pins it. */
 static void pin_an_older_one(void)
 {
-    static const char end[] = "local pinned = 1\nL.library = 0\n"
+    static const char end[] = "local pinned = 1\nmodule('library').number = 0\n"
                               "register('later_version', {'no-writes'}, function()\n"
                               "  return {1, 'x', PROTOCOL, pinned}\nend)\n";
     char *at;

@@ -29,12 +29,12 @@ local function judge_raw(b, i, max_payload)
   return b.whys[i]
 end
 
--- Why a row cannot run, nil: it can.
 -- Why a job that was not started in time is dead. ms: the text of its expire
 function judge.expired(ms)
   return 'expired: not started within ' .. ms .. ' ms of its due time'
 end
 
+-- Why a row cannot run, nil: it can.
 local function bad_job(R, b, i, job, max_payload, ctx)
   local text = b.tries[i]
   local tries = text and jobs.tries(text)

@@ -1,5 +1,5 @@
 -- One result of a job of which something stays: it is kept, retried, dead or released, or this is
--- its progress.
+-- its progress. A step over rows has rows/results.lua.
 --
 -- A result: {id, start, verb, queue, a, code, text, output, result}. verb: done (a: keep ms) |
 -- retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; counts no attempt) |
@@ -100,8 +100,8 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
   end
 end
 
--- epoch: of the worker that tells the result. -> answer, whether the job ended. later: the call has
--- moved as many bytes as it may.
+-- epoch: of the worker that tells the result. -> answer, whether the job has left its worker.
+-- later: the call has moved as many bytes as it may.
 function settling.settle_one(R, r, tries, flag, epoch, ledger)
   if txn.is_spent() then
     return 'later', false

@@ -10,12 +10,13 @@
 -- long as its job or worker lives, and reaping the worker frees it.
 --
 -- A ledger is what one call knows of the gates that it has met: {R, now_us, now_ms, gates, touched,
--- is_touched, ...}. touched: gates that lost a holder, until waiters.hand_on hands their permits on
--- (waiters.lua). granted: queues with a new grant, until their workers are told. offers: how
--- many permits the call has offered to parked jobs, programs and callers. let_in: queue -> jobs
--- that hold all their gates and are claimed by this step, if it can (claims_next; grants.lua).
--- timers: what public/limit.lua read of R:timers. peers, takers, count: of claim/rooms.lua. A step
--- fills in room: queue -> how many jobs it would still claim of it; epoch: of its worker.
+-- is_touched, ...}. touched: gates that may have a free permit (they lost a holder, their limit or
+-- time has changed, a queue came back), until waiters.hand_on hands it on (waiters.lua). granted:
+-- queues with a new grant, until their workers are told. offers: how many permits the call has
+-- offered to parked jobs, programs and callers. let_in: queue -> jobs that hold all their gates and
+-- are claimed by this step, if it can (claims_next; grants.lua). timers: what public/limit.lua read
+-- of R:timers. peers, takers, count: of claim/rooms.lua. A step fills in room: queue -> how many
+-- jobs it would still claim of it; epoch: of its worker.
 --
 -- A gate: {id, kind, name, key, waiters, limit, granted, free, is_armed}. waiters: the key of its
 -- waiters. free: how many permits are free, nil until it is asked for. is_armed: none is free, and

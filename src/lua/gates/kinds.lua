@@ -3,6 +3,12 @@
 --   opens(ledger, g)  -> when one becomes free by itself, ms; nil: only by a holder that goes
 --   take(ledger, g, holder, fence, until_ms, is_reserved)   the caller has seen that one is free
 --   drop(ledger, g, holders) -> whether any of them had a permit; frees their permits
+--
+-- A kind is spelled out, besides here, where a job asks for it (wanted.lua, public/add.lua,
+-- rows/judge.lua: what misses it there passes the gate unasked), where it is defined (limits.lua,
+-- public/limit.lua, calls/declare.lua), where it is held or only counted (gate.lua, holding.lua,
+-- waiters.lua), in rows/gates.lua (an unknown kind is odd there), and where gates are told
+-- (public/show.lua, public/find.lua, public/explain_gate.lua, calls/gates.lua, audit/gates.lua).
 
 local kinds = module 'gates/kinds'
 local gate, rates, change, commit, lock_rows, txn = use(

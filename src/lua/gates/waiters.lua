@@ -1,5 +1,6 @@
 -- The waiters of the gates: who waits, whose turn it is, and what happens when a gate opens. A
--- waiter is a queue, a program (@EPOCH) or a caller (=OWNER).
+-- waiter is a queue, a program (@EPOCH) or a caller (=OWNER). A step over rows parks jobs and lets
+-- them in by itself (rows/waiters.lua), where nothing is odd.
 --
 --   R:wait:<gate>          ZSET  waiter -> its lowest ticket
 --   R:line:<queue>:<gate>  ZSET  job -> ticket: the parked jobs of a queue at that gate (the key
@@ -398,7 +399,8 @@ local function open(ledger, id)
   while is_awaited do
     if gate.free_permits(ledger, g) <= 0 then
       waiters.arm_gate(ledger, g)
-      return elseif ledger.offers >= OPEN_MAX then
+      return
+    elseif ledger.offers >= OPEN_MAX then
       waiters.arm(ledger, 'gate:' .. id, ledger.now_ms)
       return
     end

@@ -1,5 +1,6 @@
--- The jobs that end in a step over rows, or leave their worker (results.lua), and what they hold.
--- Those that end have ended well, and nothing is kept of them.
+-- The jobs that leave their worker in a step over rows, and what they hold: those that ended well,
+-- of which nothing is kept, and those with a result (results.lua). In a transaction:
+-- claim/ends.lua.
 
 local row_ends = module 'rows/ends'
 local events, gate, row_gates, row_members, row_results, row_step, writes = use(

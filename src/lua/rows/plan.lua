@@ -249,7 +249,7 @@ function plans.read_clock(s)
 end
 
 local function plan_rare(s)
-  if s.retried then
+  if s.answers then -- there were results
     plan_results.plan_results(s)
   end
   if s.members then

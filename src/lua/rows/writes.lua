@@ -169,7 +169,7 @@ local function follow(s)
   for key, until_ms in pairs(s.expiries or {}) do
     redis.pcall('PEXPIREAT', key, int(until_ms))
   end
-  if s.retried then
+  if s.answers then -- there were results
     follow_results(s)
   end
 end
