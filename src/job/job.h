@@ -1,10 +1,10 @@
 /*
  * A claimed job as the daemon holds it, and the parser of its record.
  *
- * Record (made by src/lua/core/jobs.lua, jobs.header): one header line, LF, payload bytes untouched:
- *   <flag><queue>[ <priority>][ <name>=<value>]...
- * flag '-': the payload follows; '+': it is in R:big:<id> and nothing follows. Unknown names are
- * skipped, so that an older daemon reads a newer record. Pure; bytes from Redis are checked.
+ * Record (made by src/lua/core/jobs.lua, jobs.header): one header line, LF, payload bytes
+ * untouched: <flag><queue>[ <priority>][ <name>=<value>]... flag '-': the payload follows; '+': it
+ * is in R:big:<id> and nothing follows. Unknown names are skipped, so that an older daemon reads a
+ * newer record. Pure; bytes from Redis are checked.
  */
 #ifndef LATER_JOB_JOB_H
 #define LATER_JOB_JOB_H

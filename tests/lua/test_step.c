@@ -697,7 +697,7 @@ static void test_solo(void **state)
 
 /* ---- callers and arguments */
 
-/* A library that was just loaded has no draft yet. */
+/* A library that was just loaded has no transaction yet. */
 static void test_the_first_call_is_a_step(void **state)
 {
     const char *w = worker(), *id = add("mail x");

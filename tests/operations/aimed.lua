@@ -458,6 +458,39 @@ function scenarios.watched()
   step({{'a', 9}}, {ends(h, 7, 7)})
 end
 
+-- Somebody waits for another job, while 80 end that have more bytes than a call moves.
+function scenarios.watched_and_large()
+  local waited = add('a', 'x')
+  add_many(80, 'a', string.rep('p', 16000))
+  local h, more = {}, step({{'a', 81}}, {}, 100)
+  while more[1] do
+    for i = 1, #more do
+      h[#h + 1] = more[i]
+    end
+    more = step({{'a', 81}}, {}, 100)
+  end
+  call('later_v1_await', waited)
+  step({}, {ends(h, 2, 81)})
+end
+
+-- The same with a batch; a record that a hand broke.
+function scenarios.watched_members()
+  call('later_batch', 'b', 'then', 'told', string.rep('p', 16000))
+  local waited = add('a', 'x')
+  add_many(80, 'a', 'batch', 'b', 'x')
+  add('a', 'unique', 'u', 'x')
+  local h = step({{'a', 90}}, {}, 100)
+  call('later_v1_await', waited)
+  redis('HSET', key('jobs'), h[82].id, 'garbage')
+  step({}, {ends(h, 2, 70)})
+  step({}, {ends(h, 82, 82)})
+  local kept = {}
+  for i = 71, 81 do
+    kept[#kept + 1] = {h[i], 'done', 60000}
+  end
+  step({}, {}, nil, kept)
+end
+
 -- A queue beside the others is paused, and a gate lets one of its jobs in.
 function scenarios.paused()
   add_many(3, 'a', 'x')
@@ -578,7 +611,7 @@ local function compare(name, text, old)
   end
   for i, line in ipairs(play(old, scenarios[name], false)) do
     if lines[i] ~= line then
-      print(name .. ', line ' .. i .. ': over rows (<) and over the draft (>) differ')
+      print(name .. ', line ' .. i .. ': over rows (<) and in a transaction (>) differ')
       ways.print_diff(lines[i] or '', line)
       return false
     end

@@ -1,5 +1,5 @@
--- Plays random calls on a library whose steps go over rows where they can, and the same on one whose steps all go over the
--- draft: replies and keys have to be equal, call by call. And on the first one each step is tried with a failing write
+-- Plays random calls on a library whose steps go over rows where they can, and the same on one that makes all steps in a
+-- transaction: replies and keys have to be equal, call by call. And on the first one each step is tried with a failing write
 -- before it is made: then every key is as before.
 --
 -- Usage: lua5.1 beside.lua LIBRARY SEED SEEDS     with LUA_PATH, from run
@@ -250,8 +250,8 @@ function moves.damage()
   end
 end
 
--- Not these: without the first three no step over the draft is made, and one over rows needs them only where it reads them;
--- a timer that was lost is made anew by a step that looks at its gate, which one over the draft does more often; and
+-- Not these: without the first three no step in a transaction is made, and one over rows needs them only where it reads
+-- them; a timer that was lost is made anew by a step that looks at its gate, which one in a transaction does more often; and
 -- whoever looks at a gate of a foreign type passes over its queue.
 local function is_spared(key)
   local name = string.sub(key, #ROOT + 2)
@@ -304,7 +304,7 @@ end
 -- ---- one library
 
 -- All keys but when they expire, which an undo does not bring back, and rows of parked jobs of which some were lost: the
--- draft removes them unread, so its undo brings back the lost ones, too.
+-- transaction removes them unread, so its undo brings back the lost ones, too.
 local function keys_of_undo()
   local lines = {}
   for _, line in ipairs(dump.keys(server.redis)) do
@@ -389,7 +389,7 @@ local function compare(seed, text, old)
     line = all and line .. '\n' .. table.concat(all, '\n') or line
     if line ~= lines[at] then
       print('after ' .. last)
-      print('seed ' .. seed .. ', line ' .. at .. ': over rows (<) and over the draft (>) differ')
+      print('seed ' .. seed .. ', line ' .. at .. ': over rows (<) and in a transaction (>) differ')
       ways.print_diff(lines[at] or '', line)
       error('differ', 0)
     end

@@ -6,7 +6,7 @@ return {
   ['key, priority, attempts, timeout'] = {operations = 295, commands = 39},
   ['attempts, timeout'] = {operations = 149, commands = 28},
   ['tried before'] = {operations = 456, commands = 41},
-  ['one in eight fails'] = {operations = 280, commands = 51},
+  ['one in eight fails'] = {operations = 281, commands = 51},
   ['kept for an hour'] = {operations = 632, commands = 44},
   ['member of a batch'] = {operations = 408, commands = 35},
   ['unique for a minute'] = {operations = 509, commands = 161},

@@ -1,5 +1,5 @@
--- The two ways of a step: over rows where it can, and all over the draft. Used by aimed.lua and beside.lua, which play the
--- same on a library with both ways and on one with the draft alone.
+-- The two ways of a step: over rows where it can, and all in a transaction. Used by aimed.lua and beside.lua, which play the
+-- same on a library with both ways and on one in a transaction alone.
 local ways = {
   ROOT = 'later:{default}',
   START_US = 4102444860000000 -- in the year 2100

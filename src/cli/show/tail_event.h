@@ -1,6 +1,6 @@
 /*
- * Parses what is published on R:events (src/lua/calls/tail.lua): a first line about the message, then
- * one event per line. Anybody might have published it, so what is malformed is refused. Pure.
+ * Parses what is published on R:events (src/lua/calls/tail.lua): a first line about the message,
+ * then one event per line. Anybody might have published it, so what is malformed is refused. Pure.
  */
 #ifndef LATER_CLI_SHOW_TAIL_EVENT_H
 #define LATER_CLI_SHOW_TAIL_EVENT_H

@@ -61,13 +61,26 @@ local function end_plain(R, ended, ctx)
   end_members(R, ended, ctx.now_ms)
 end
 
+-- -> id -> true of the jobs that are to be cancelled or waited for
+local function find_watched(R, ids)
+  local watched = {}
+  if db('EXISTS', R .. ':cancel', R .. ':await') == 0 then
+    return watched
+  end
+  local flags = db('HMGET', R .. ':cancel', unpack(ids))
+  local waits = db('HMGET', R .. ':await', unpack(ids))
+  for i = 1, #ids do
+    watched[ids[i]] = flags[i] or waits[i] or nil
+  end
+  return watched
+end
+
 -- Which of them simply end? holds: nil for nothing. -> these, {ids, holds}; group.n is then how
 -- many of the group they are
 local function sort_out(R, groups, ids, holds, ctx, other, refused)
   local owners, tries = db('ZMSCORE', R .. ':running', unpack(ids)),
                         db('HMGET', R .. ':tries', unpack(ids))
-  local is_watched, followed = db('EXISTS', R .. ':cancel', R .. ':await') > 0,
-                               find_followed(ids, holds)
+  local watched, followed = find_watched(R, ids), find_followed(ids, holds)
   local plain, is_plain, last = {ids = {}, holds = holds and {}}, {}, 0
   for _, group in ipairs(groups) do
     local from, before, begin = last + 1, #plain.ids, group.start .. ' '
@@ -77,7 +90,7 @@ local function sort_out(R, groups, ids, holds, ctx, other, refused)
       if is_plain[id] or owners[i] ~= ctx.epoch or not tries[i] or
          string.sub(tries[i], 1, #begin) ~= begin then
         answer = 'settled'
-      elseif is_watched or followed[id] then
+      elseif watched[id] or followed[id] then
         answer = db('ZSCORE', R .. ':running', id) and other(id, group) or 'settled'
       else
         local n = #plain.ids + 1

@@ -21,6 +21,13 @@ local function new_starts()
 end
 
 local function write_starts(R, s, ctx)
+  local ids = {}
+  for i = 1, s.n do
+    ids[i] = s.running[2 * i]
+  end
+  if ids[1] then
+    db('ZMSCORE', R .. ':running', unpack(ids)) -- all by one command
+  end
   for i = 1, s.n do
     db('ZADD', R .. ':running', ctx.epoch, s.running[2 * i])
     db('HSET', R .. ':tries', s.tries[2 * i - 1], s.tries[2 * i])

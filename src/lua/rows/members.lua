@@ -6,7 +6,9 @@
 -- name -> the same.
 
 local row_members = module 'rows/members'
-local batches, row_step, writes = use('batch/batches', 'rows/step', 'rows/writes')
+local batches, row_step, writes, txn = use(
+  'batch/batches', 'rows/step', 'rows/writes', 'txn/txn')
+
 local BATCHES_MAX = 16
 local LIVE, DONE = '0', '1' -- as Redis tells them
 
@@ -42,6 +44,10 @@ local function load_batch(s, of)
     elseif score and score ~= DONE then
       row_step.odd()
     end
+  end
+  -- As the transaction counts them for jobs that are kept: some of them may have to come later.
+  if (s.moved or 0) + #of.ids * #batch.payload >= txn.CALL_BYTES then
+    row_step.odd()
   end
   if batch.sealed_ms and redis.call('ZCOUNT', key, LIVE, LIVE) <= #of.ended then
     row_step.odd()

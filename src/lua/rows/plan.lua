@@ -207,7 +207,7 @@ local function plan_head(s, head)
   end
 end
 
--- Marks only become fewer.
+-- Flags only become fewer.
 local function plan_flags(s, name, was, now)
   local key = s.R .. ':prio'
   if now == '' then

@@ -9,7 +9,8 @@
 -- progress where there is some; gone: the same, with keys, of what is removed: errors, progress;
 -- waiting: key of a set -> {ids, scores} of those that wait in it now; late: queue -> {due, digits
 -- (of their priorities)}, and a list of these queues; dues: {queue, due}*; counts: name of a
--- counter -> n; host: of the worker; is_told: id -> true, of plain ends, too; answers.
+-- counter -> n; host: of the worker; moved: bytes; is_told: id -> true, of plain ends, too;
+-- answers.
 
 local row_results = module 'rows/results'
 local events, jobs, row_dead, row_kept, row_step, writes, txn = use(
@@ -182,6 +183,7 @@ local function load_leaving(s, results, tries)
       row_step.odd()
     end
   end
+  s.moved = bytes
   return ids
 end
 

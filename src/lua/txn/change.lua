@@ -42,7 +42,7 @@ local function put(e, name, value)
     e.more = (e.more or 0) - 1
   end
   cells[name] = value
-  if e.order or e.log then
+  if e.order then
     ordered.rank(e, name, old, value)
   end
   if e.list == NONE then
@@ -158,7 +158,7 @@ local function roll_back(since)
       local now = t.cells[name]
       t.more = (t.more or 0) + (old and 1 or 0) - (now and 1 or 0)
       t.cells[name] = old
-      if t.order or t.log then
+      if t.order then
         ordered.rank(t, name, now, old)
       end
     else

@@ -2,17 +2,16 @@
 --
 -- Redis' own set stays as it is while the function runs. So its first members are read once, piece
 -- by piece, and kept in `front`. Members that the call has changed are skipped there; they are in
--- `order`. So taking the first one again and again costs O(log n) each time. How many members lie
--- between two scores is counted once, and is kept up to date from then on.
+-- `order`. So taking the first one again and again costs O(log n) each time, and so does a count.
 --
 -- It keeps in an entry: front {names, scores, n, is_all, from}; from: no row before this one
--- counts; order {names, scores}, sorted by both; log {old score, new score}*, false for none; sums:
--- low -> high -> {n, at}; at: how many values of the log are counted in n.
+-- counts; order {names, scores}: the changed members as they are now, sorted by score and name;
+-- before {names, scores, n (of the list)}: the same as they are in Redis; counts: low -> high ->
+-- how many Redis has there.
 
 local ordered = module 'txn/ordered'
 local job_sets, txn = use('core/job_sets', 'txn/txn')
 local FRONT_MOST = 512      -- rows in one piece
-local MANY_CHANGES = 16
 
 -- ---- the members in Redis
 
@@ -102,22 +101,16 @@ local function insert(order, name, score)
   table.insert(order.scores, i, score)
 end
 
--- The call gives a member another score, false for none: update the order and the log. Members that
--- it had not changed before are not in the order yet.
+-- The call gives a member another score, false for none: update the order, which there is. Members
+-- that it had not changed before are not in it yet.
 function ordered.rank(e, name, old, score)
-  if e.order then
-    if old and e.is_listed[name] then
-      local i = place_of(e.order, name, old)
-      table.remove(e.order.names, i)
-      table.remove(e.order.scores, i)
-    end
-    if score then
-      insert(e.order, name, score)
-    end
+  if old and e.is_listed[name] then
+    local i = place_of(e.order, name, old)
+    table.remove(e.order.names, i)
+    table.remove(e.order.scores, i)
   end
-  if e.log then
-    local n = #e.log
-    e.log[n + 1], e.log[n + 2] = old or false, score or false
+  if score then
+    insert(e.order, name, score)
   end
 end
 
@@ -172,9 +165,7 @@ function ordered.rows(e, low, high, skip, count)
   local is_below, is_above = sides(low, high)
   local last, out, n = count and skip + count or math.huge, {}, 0
   local wanted = math.min(last, FRONT_MOST)
-  -- Where the call has changed many, from_front does not have to skip the same ones again.
-  local is_by_rank = low == '-inf' or #e.list > MANY_CHANGES
-  local kept = is_by_rank and from_front(e, wanted) or from_score(e, low, high, wanted)
+  local kept = low == '-inf' and from_front(e, wanted) or from_score(e, low, high, wanted)
   local changed = from_order(e, (bound(low)))
   local a, a_score = kept()
   local b, b_score = changed()
@@ -204,25 +195,46 @@ function ordered.rows(e, low, high, skip, count)
   return out
 end
 
--- -> how many members of a changed sorted set lie between two scores.
-function ordered.count_rows(e, low, high)
-  local is_below, is_above = sides(low, high)
-  local function is_in(score)
-    return score and not is_below(score) and not is_above(score)
-  end
-  e.log, e.sums = e.log or {}, e.sums or {}
-  e.sums[low] = e.sums[low] or {}
-  local sum, log = e.sums[low][high], e.log
-  if not sum then
-    sum = {n = e.is_empty and 0 or txn.read_entry(e, 'ZCOUNT', low, high), at = #log}
-    for _, name in ipairs(e.list) do
-      sum.n = sum.n + (is_in(e.cells[name]) and 1 or 0) - (is_in(e.was[name]) and 1 or 0)
+-- -> where the first score stands that is not below x; is_open: that is above x
+local function first_at(scores, x, is_open)
+  local from, to = 1, #scores + 1
+  while from < to do
+    local middle = math.floor((from + to) / 2)
+    if scores[middle] < x or is_open and scores[middle] == x then
+      from = middle + 1
+    else
+      to = middle
     end
-    e.sums[low][high] = sum
   end
-  for i = sum.at + 1, #log, 2 do
-    sum.n = sum.n + (is_in(log[i + 1]) and 1 or 0) - (is_in(log[i]) and 1 or 0)
+  return from
+end
+
+-- What the changed members were in Redis, in order.
+local function before_of(e)
+  local before = e.before or {names = {}, scores = {}, n = 0}
+  e.before = before
+  for i = before.n + 1, #e.list do
+    local score = e.was[e.list[i]]
+    if score then
+      insert(before, e.list[i], score)
+    end
   end
-  sum.at = #log
-  return sum.n
+  before.n = #e.list
+  return before
+end
+
+-- -> how many members of a changed sorted set lie between two scores. Redis' own set is counted
+-- once.
+function ordered.count_rows(e, low, high)
+  local from, is_over = bound(low)
+  local to, is_under = bound(high)
+  e.counts = e.counts or {}
+  local from_low = e.counts[low] or {}
+  local n = from_low[high] or e.is_empty and 0 or txn.read_entry(e, 'ZCOUNT', low, high)
+  e.counts[low], from_low[high] = from_low, n
+  local function count(order)
+    local scores = order.scores
+    return math.max(first_at(scores, to, not is_under) - first_at(scores, from, is_over), 0)
+  end
+  return n + count(order_of(e)) - count(before_of(e))
 end

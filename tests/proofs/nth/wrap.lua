@@ -31,13 +31,13 @@ local function read_names()
 end
 
 -- Does this call fail? Modes: 'once': the N-th of all calls; 'right': all calls of nth.missing.
-local function is_bad(site, command, is_draft)
+local function is_bad(site, command, is_ours)
   if not nth.is_counting then
     return false
   end
   nth.hit[site] = true
-  -- A read through the draft fails in the call to Redis that it makes, if it makes one.
-  if is_draft and (READS[command] or nth.mode == 'right') then
+  -- A read in the transaction fails in the call to Redis that it makes, if it makes one.
+  if is_ours and (READS[command] or nth.mode == 'right') then
     return false
   elseif nth.mode == 'right' then
     if not nth.met[command] then
@@ -86,7 +86,7 @@ local function execute(how, command, ...)
   return redis[how](command, ...)
 end
 
--- A command for the draft (draft.lua) fails there like one for Redis.
+-- A command of the transaction (txn/) fails there like one for Redis.
 function nth.db(site, db, ...)
   if is_bad(site, (...), true) then
     error({err = NO_RIGHT})

@@ -1,6 +1,6 @@
 /*
- * Chains in the model: what the end of a job causes (src/lua/core/chains.lua); and the import, which
- * has options of its own for it.
+ * Chains in the model: what the end of a job causes (src/lua/core/chains.lua); and the import,
+ * which has options of its own for it.
  */
 #include "model_gates.h"
 

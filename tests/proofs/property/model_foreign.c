@@ -1,6 +1,6 @@
 /*
- * Foreign queues in the model (src/lua/calls/collect.lua): the set z with scores in ms and the hash h
- * of bodies, and the set y with scores in seconds, whose members are payloads.
+ * Foreign queues in the model (src/lua/calls/collect.lua): the set z with scores in ms and the hash
+ * h of bodies, and the set y with scores in seconds, whose members are payloads.
  */
 #include "model_gates.h"
 

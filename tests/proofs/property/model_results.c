@@ -75,22 +75,18 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
 
 /*
  * Gates that results free are handed on after all results: those of the long results first, those
- * of the short ones last. Of these, jobs that another one follows come first, except where some job
- * is cancelled or waited for: then each short result is handled by itself.
+ * of the short ones last. Of these, jobs that end by themselves come first.
  */
 struct freed {
-    struct model_job *other[1024], *followed[1024], *brief[1024];
-    size_t others, followeds, briefs;
-    bool is_watched;
+    struct model_job *other[1024], *single[1024], *brief[1024];
+    size_t others, singles, briefs;
 };
 
-/* Is some job cancelled or waited for? */
-static bool is_watched(const struct model *m)
+/* A short result of a job that another one follows, or that is cancelled or waited for, is handled
+ * by itself. */
+static bool is_single(const struct model_job *j)
 {
-    for (size_t i = 0; i < m->jobs; i++)
-        if (m->job[i].cancel_ms != MODEL_NONE || m->job[i].await_ms != MODEL_NONE)
-            return true;
-    return false;
+    return model_is_followed(j) || j->cancel_ms != MODEL_NONE || j->await_ms != MODEL_NONE;
 }
 
 /* Returns whether its children are refused; this is then the answer. */
@@ -112,14 +108,14 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
                        struct freed *f, struct buf *out)
 {
     struct model_job *j = model_find(m, e->id);
-    bool is_followed = j != NULL && model_is_followed(j);
+    bool ends_alone = j != NULL && is_single(j);
     char text[96];
 
     if (j == NULL || j->state != JOB_RUNNING || j->score != s->epoch || j->starts != e->start) {
         out_text(out, "settled");
         return;
     }
-    if (model_is_spent(m) && (!e->is_short || is_followed || f->is_watched)) {
+    if (model_is_spent(m) && (!e->is_short || ends_alone)) {
         out_text(out, "later");
         return;
     }
@@ -136,14 +132,14 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         m->moved += model_record_bytes(j) + (int64_t)strlen(e->output);
     if (is_refused(m, e, j, out))
         return;
-    if (e->is_short && is_followed && !f->is_watched)
-        f->followed[f->followeds++] = j;
+    if (e->is_short && ends_alone)
+        f->single[f->singles++] = j;
     else if (e->is_short)
         f->brief[f->briefs++] = j;
     else if (e->verb != VERB_PROGRESS)
         f->other[f->others++] = j;
     /* Plain ends of members are told to their batches together. */
-    m->ends_later = e->is_short && !is_followed && !f->is_watched;
+    m->ends_later = e->is_short && !ends_alone;
     apply(m, e, j, j->cancel_ms != MODEL_NONE);
     m->ends_later = false;
     out_text(out, "ok");
@@ -154,16 +150,13 @@ void model_settle(struct model *m, const struct model_step *s, struct buf *out)
     struct freed f = {0};
 
     m->moved = 0;
-    for (size_t i = 0; i < s->ends; i++) {
-        if (s->end[i].is_short && (i == 0 || !s->end[i - 1].is_short))
-            f.is_watched = is_watched(m);
+    for (size_t i = 0; i < s->ends; i++)
         settle_one(m, s, &s->end[i], &f, out);
-    }
     batches_end_later(m);
     for (size_t i = 0; i < f.others; i++)
         gates_let_go(m, f.other[i], false);
-    for (size_t i = 0; i < f.followeds; i++)
-        gates_let_go(m, f.followed[i], true);
+    for (size_t i = 0; i < f.singles; i++)
+        gates_let_go(m, f.single[i], true);
     for (size_t i = 0; i < f.briefs; i++)
         gates_let_go(m, f.brief[i], true);
     waiters_hand_on_first(m);
