@@ -80,13 +80,14 @@ end
 
 -- ---- what the call has changed
 
--- -> where a member with this score stands in the order, or would stand
+-- -> where a member with this score stands in the order, or would stand. name: '' for before all of
+-- this score, nil for behind them
 local function place_of(order, name, score)
   local names, scores, from, to = order.names, order.scores, 1, #order.names + 1
   while from < to do
     local middle = math.floor((from + to) / 2)
     local its = scores[middle]
-    if its < score or its == score and job_sets.is_before(names[middle], name) then
+    if its < score or its == score and (not name or job_sets.is_before(names[middle], name)) then
       from = middle + 1
     else
       to = middle
@@ -126,16 +127,6 @@ local function order_of(e)
   return e.order
 end
 
--- -> function() -> name and score of the next changed member, from this score on
-local function from_order(e, low)
-  local order = order_of(e)
-  local i = place_of(order, '', low) - 1
-  return function()
-    i = i + 1
-    return order.names[i], order.scores[i]
-  end
-end
-
 -- ---- both
 
 -- A bound of a range of scores -> the number, whether it is excluded: '(5' -> 5, true
@@ -148,33 +139,37 @@ local function bound(text)
   return n == '-inf' and -math.huge or n == '+inf' and math.huge or tonumber(n), is_open
 end
 
--- -> two functions of a score: is it below the range? is it above it?
-local function sides(low, high)
+-- Where do the members with scores from low to high stand? -> the first, and behind the last
+local function range_of(order, low, high)
   local from, is_over = bound(low)
   local to, is_under = bound(high)
-  return function(score)
-    return score < from or score == from and is_over
-  end, function(score)
-    return score > to or score == to and is_under
+  local first = place_of(order, not is_over and '' or nil, from)
+  return first, math.max(place_of(order, is_under and '' or nil, to), first)
+end
+
+-- -> function() -> name and score of the next changed member with a score from low to high
+local function from_order(e, low, high)
+  local order = order_of(e)
+  local first, last = range_of(order, low, high)
+  local i = first - 1
+  return function()
+    i = i + 1
+    if i < last then
+      return order.names[i], order.scores[i]
+    end
   end
 end
 
 -- -> {member, score, ...} of a changed sorted set with scores from low to high, without the first
 -- `skip`; count: how many at most, nil for all
 function ordered.rows(e, low, high, skip, count)
-  local is_below, is_above = sides(low, high)
+  local to, is_under = bound(high)
   local last, out, n = count and skip + count or math.huge, {}, 0
   local wanted = math.min(last, FRONT_MOST)
   local kept = low == '-inf' and from_front(e, wanted) or from_score(e, low, high, wanted)
-  local changed = from_order(e, (bound(low)))
+  local changed = from_order(e, low, high)
   local a, a_score = kept()
   local b, b_score = changed()
-  while a and is_below(a_score) do
-    a, a_score = kept()
-  end
-  while b and is_below(b_score) do
-    b, b_score = changed()
-  end
   while n < last and (a or b) do
     local name, score
     if not b or a and (a_score < b_score or a_score == b_score and job_sets.is_before(a, b)) then
@@ -184,8 +179,8 @@ function ordered.rows(e, low, high, skip, count)
       name, score = b, b_score
       b, b_score = changed()
     end
-    if is_above(score) then
-      break
+    if score > to or score == to and is_under then
+      break -- Redis' own are read on behind the range, where they are read from the first one on
     end
     n = n + 1
     if n > skip then
@@ -193,20 +188,6 @@ function ordered.rows(e, low, high, skip, count)
     end
   end
   return out
-end
-
--- -> where the first score stands that is not below x; is_open: that is above x
-local function first_at(scores, x, is_open)
-  local from, to = 1, #scores + 1
-  while from < to do
-    local middle = math.floor((from + to) / 2)
-    if scores[middle] < x or is_open and scores[middle] == x then
-      from = middle + 1
-    else
-      to = middle
-    end
-  end
-  return from
 end
 
 -- What the changed members were in Redis, in order.
@@ -226,15 +207,11 @@ end
 -- -> how many members of a changed sorted set lie between two scores. Redis' own set is counted
 -- once.
 function ordered.count_rows(e, low, high)
-  local from, is_over = bound(low)
-  local to, is_under = bound(high)
   e.counts = e.counts or {}
   local from_low = e.counts[low] or {}
   local n = from_low[high] or e.is_empty and 0 or txn.read_entry(e, 'ZCOUNT', low, high)
   e.counts[low], from_low[high] = from_low, n
-  local function count(order)
-    local scores = order.scores
-    return math.max(first_at(scores, to, not is_under) - first_at(scores, from, is_over), 0)
-  end
-  return n + count(order_of(e)) - count(before_of(e))
+  local now_first, now_last = range_of(order_of(e), low, high)
+  local was_first, was_last = range_of(before_of(e), low, high)
+  return n + now_last - now_first - (was_last - was_first)
 end
