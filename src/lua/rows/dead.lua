@@ -34,11 +34,7 @@ function row_dead.load_dead(s)
        redis.call('ZCARD', key) + #its.ids > its.max then
       row_step.odd()
     end
-    for _, score in ipairs(redis.call('ZMSCORE', key, unpack(its.ids))) do
-      if score then
-        row_step.odd() -- it is dead already
-      end
-    end
+    writes.need_absent(key, its.ids) -- one that is there is dead already
   end
 end
 

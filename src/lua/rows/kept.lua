@@ -42,11 +42,7 @@ end
 -- Each job that is kept removes up to OVER_EACH of its queue whose time is over.
 local function load_over(s, queue, its, all)
   local key = s.R .. ':done:' .. queue
-  for _, score in ipairs(redis.call('ZMSCORE', key, unpack(its.ids))) do
-    if score then
-      row_step.odd() -- it has ended already
-    end
-  end
+  writes.need_absent(key, its.ids) -- one that is there has ended already
   local rows = redis.call('ZRANGEBYSCORE', key, '-inf', s.now_text, 'WITHSCORES', 'LIMIT', 0,
                           OVER_EACH * #its.ids)
   if not rows[1] then

@@ -187,17 +187,6 @@ local function load_leaving(s, results, tries)
   return ids
 end
 
--- Jobs that run wait nowhere; this read tells of a foreign type, too.
-local function need_absent(s)
-  for key, set in pairs(s.waiting) do
-    for _, score in ipairs(redis.call('ZMSCORE', key, unpack(set.ids))) do
-      if score then
-        row_step.odd()
-      end
-    end
-  end
-end
-
 local function nothing(key)
   return {key = key, ids = {}, values = {}}
 end
@@ -222,7 +211,9 @@ function row_results.load_results(s)
   if s.dead then
     row_dead.load_dead(s)
   end
-  need_absent(s)
+  for key, set in pairs(s.waiting) do
+    writes.need_absent(key, set.ids) -- a job that runs waits nowhere
+  end
   return ids
 end
 

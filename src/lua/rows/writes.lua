@@ -114,6 +114,15 @@ function writes.remove_there(s, there)
   end
 end
 
+-- These ids are not in the set. The read tells of a foreign type, too.
+function writes.need_absent(key, ids)
+  for _, score in ipairs(redis.call('ZMSCORE', key, unpack(ids))) do
+    if score then
+      row_step.odd()
+    end
+  end
+end
+
 -- These ids, which are not there, come into a set; scores: a list of texts
 function writes.add_members(s, key, ids, scores)
   local write = {'ZADD', key}
