@@ -9,7 +9,7 @@
 #include "cli/again.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/outcome.h"
+#include "json/outcome.h"
 
 #define ASK_AGAIN_MS 30000
 #define LAST_WORD_MS 1000 /* the message of an end may come behind the answer that it is gone */

@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
-#include "base/err.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "cli/cli.h"
-#include "cli/show/outcome.h"
+#include "json/outcome.h"
 
 #define AWAIT_FOREVER (-1)
 

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ask/ask.h"
 #include "base/err.h"
-#include "cli/ask/ask.h"
 
 #define CLI_OPTIONS_MAX 40 /* per verb */
 #define CLI_MANY (-1)      /* any number of operands */

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/figures.h"
+#include "ask/replies.h"
+#include "ask/schedules.h"
 #include "base/text.h"
-#include "cli/ask/figures.h"
-#include "cli/ask/replies.h"
-#include "cli/ask/schedules.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/pause.h"
+#include "json/pause.h"
 
 static __attribute__((format(printf, 4, 0))) json_t *
 add(json_t *list, const char *kind, const char *name, const char *fmt, va_list ap)

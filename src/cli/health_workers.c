@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/replies.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "cli/ask/replies.h"
 #include "cli/show/json.h"
 #include "conf/conf.h"
 

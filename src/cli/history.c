@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/series.h"
 #include "base/mem.h"
 #include "cli/args/queue_name.h"
-#include "cli/ask/series.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/sparkline.h"

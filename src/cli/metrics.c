@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/figures.h"
+#include "ask/replies.h"
+#include "ask/schedules.h"
+#include "ask/series.h"
+#include "ask/topics.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cli/ask/figures.h"
-#include "cli/ask/replies.h"
-#include "cli/ask/schedules.h"
-#include "cli/ask/series.h"
-#include "cli/ask/topics.h"
 #include "cli/show/out.h"
 
 struct metrics {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/replies.h"
 #include "base/mem.h"
 #include "cli/again.h"
-#include "cli/ask/replies.h"
 
 #define ASK_AGAIN_MS 200
 #define SILENT_MS 25000 /* a worker beats every 5 s; after so long others give it up */

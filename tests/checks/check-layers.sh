@@ -8,7 +8,7 @@
 #   d  no call that blocks the loop, no fork, no string function without a bound
 #   e  which files read a clock
 #   f  the command writes to standard output by cli/show/out.h only, which keeps the errors
-#      cli/ask/ prints nothing and includes nothing else of cli/; cli/show/ asks nothing
+#      ask/ prints nothing; cli/show/ asks nothing
 #   g  no circle: a file uses another and is used by it, in however many steps
 #   h  no path of a build machine, no white space at the end of a line
 #
@@ -50,7 +50,9 @@ function layers() {
     may["worker"] = "base loop redis job store run" # job, redis: types that come with store/
     may["serve"] = "base loop job store run conf sched worker"
     may["daemon"] = "base loop redis job store run conf schedule sched worker serve"
-    may["cli"] = "base loop redis job store run conf schedule sched worker"
+    may["ask"] = "base redis job conf schedule worker" # a question to Redis: no command line, no output
+    may["json"] = "base redis ask" # an answer as JSON: asks nothing. ask: where values stand in replies
+    may["cli"] = "base loop redis job store run conf schedule sched worker ask json"
     lua_lib["redis"] = lua_lib["daemon"] = lua_lib["cli"] = 1 # may include lua/lua_lib.h
     # Library -> the only folders that include its header.
     owner["ev.h"] = "loop"
@@ -58,10 +60,10 @@ function layers() {
     owner["hiredis"] = "redis"
     owner["openssl"] = "redis"
     owner["yaml.h"] = "conf"
-    owner["jansson.h"] = "cli daemon"
+    owner["jansson.h"] = "cli daemon json"
 }
 
-# Calls that block their thread -> the files that may make them. The command line (cli/) has no loop
+# Calls that block their thread -> the files that may make them. The command line (cli/, ask/) has no loop
 # to block and is not checked.
 function blockers() {
     blocks["sleep"] = blocks["usleep"] = blocks["nanosleep"] = blocks["clock_nanosleep"] = ""
@@ -159,8 +161,6 @@ function check_project(what,    to) {
         bad("include \"" what "\": paths are relative to src/, folder first")
     else if (what ~ /(^|\/)\.\.\//)
         bad("include \"" what "\": no ../")
-    else if (file ~ /^src\/cli\/ask\// && to == folder && what !~ /^cli\/ask\//)
-        bad("cli/ask/ may not include " what ": it knows no command line, and prints nothing")
     else if (to == folder)
         return
     else if (what == "lua/lua_lib.h" && folder in lua_lib)
@@ -168,8 +168,8 @@ function check_project(what,    to) {
     else if (!among(to, may[folder]))
         bad(folder "/ may not include " to "/ (" what ")" (to == "daemon" || to == "cli" ? ": faces are included by nobody" : ""))
     # Its calls block: it is for the command line and for the probe's thread.
-    if ((what == "redis/client.h" || what == "redis/client_conn.h") && folder != "redis" && folder != "cli")
-        bad(what " blocks: only redis/ and cli/ may include it")
+    if ((what == "redis/client.h" || what == "redis/client_conn.h") && folder != "redis" && folder != "ask" && folder != "cli")
+        bad(what " blocks: only redis/, ask/ and cli/ may include it")
 }
 
 function check_system(what,    lib) {
@@ -199,8 +199,8 @@ function check_code(code,    name) {
     if (folder == "cli" && file != "src/cli/show/out.c" &&
         (code ~ /(^|[^A-Za-z0-9_])stdout([^A-Za-z0-9_]|$)/ || calls(code, "(v?printf|puts|putchar)")))
         bad("standard output is written by cli/show/out.h, which keeps the error")
-    if (file ~ /^src\/cli\/ask\// && code ~ /(^|[^A-Za-z0-9_])stderr([^A-Za-z0-9_]|$)/)
-        bad("cli/ask/ prints nothing: its caller does")
+    if (folder == "ask" && code ~ /(^|[^A-Za-z0-9_])stderr([^A-Za-z0-9_]|$)/)
+        bad("ask/ prints nothing: its caller does")
     if (file ~ /^src\/cli\/show\// && code ~ /->server/)
         bad("cli/show/ asks nothing: it is given the answer")
     if (code !~ /\(/)
@@ -209,7 +209,7 @@ function check_code(code,    name) {
         if (calls(code, name))
             bad(name "(): " never[name])
     for (name in blocks)
-        if (folder != "cli" && calls(code, name) && !among(file, blocks[name]))
+        if (folder != "cli" && folder != "ask" && calls(code, name) && !among(file, blocks[name]))
             bad(name "() blocks the loop" (blocks[name] != "" ? " (allowed in " blocks[name] ")" : ""))
     if (folder != "loop" && calls(code, "clock_gettime") && !(file in clock))
         bad("clock_gettime(): the clock is read by mono_now (base/clock.h)")

@@ -1,4 +1,4 @@
-/* cli/bulk/job_json and cli/show/base64: a job as a line of JSON, as anybody may write it. */
+/* cli/bulk/job_json and json/base64: a job as a line of JSON, as anybody may write it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "cli/show/base64.h"
 #include "cli/bulk/job_json.h"
+#include "json/base64.h"
 
 /* The words of a line, each followed by |. A + in front: the job needs a call of its own. */
 static const char *words_how(const char *line, const struct import_how *how)

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ask/schedules.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
-#include "cli/ask/schedules.h"
 #include "cli/bulk/crontab.h"
 #include "cli/bulk/feed.h"
 #include "cli/show/json.h"

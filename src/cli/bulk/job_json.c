@@ -7,10 +7,10 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "cli/show/base64.h"
 #include "cli/show/json.h"
-#include "cli/show/outcome.h"
 #include "job/job.h"
+#include "json/base64.h"
+#include "json/outcome.h"
 
 #define HEADER_MAX 2048 /* bytes, the limit of jobs.parse */
 #define NAME_MAX_BYTES 40

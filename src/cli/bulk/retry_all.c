@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/listing.h"
 #include "base/buf.h"
 #include "cli/args/queue_name.h"
-#include "cli/ask/listing.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/row.h"

@@ -1,7 +1,6 @@
 #include "cli/show/fields.h"
 
 #include "base/text.h"
-#include "cli/show/json.h"
 #include "cli/show/out.h"
 
 void fields_put_instant(int64_t ms, int64_t now_ms)
@@ -48,19 +47,5 @@ void fields_show(const struct field *fields, size_t n, const struct reply *r, in
             continue;
         out_label(fields[i].label);
         put_value(&fields[i], value, now_ms);
-    }
-}
-
-void fields_to_json(const struct field *fields, size_t n, const struct reply *r, json_t *object)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct reply *value = reply_named(r, fields[i].name);
-
-        if (value == NULL)
-            continue;
-        if (fields[i].kind == FIELD_TEXT || fields[i].kind == FIELD_STATE)
-            json_put_bytes(object, fields[i].name, reply_str(value), reply_len(value));
-        else
-            json_put_int(object, fields[i].name, reply_int(value));
     }
 }

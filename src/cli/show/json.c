@@ -1,59 +1,15 @@
 #include "cli/show/json.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/text.h"
-#include "cli/show/base64.h"
 #include "cli/show/out.h"
-
-void json_put_bytes(json_t *object, const char *name, const void *p, size_t n)
-{
-    CLEANUP_BUF struct buf encoded = BUF_INIT;
-    char key[64];
-    json_t *text = json_stringn(p, n); /* NULL when it is not valid UTF-8 */
-
-    if (text != NULL) {
-        (void)json_object_set_new(object, name, text);
-        return;
-    }
-    base64_put(&encoded, p, n);
-    (void)snprintf(key, sizeof(key), "%s_base64", name);
-    (void)json_object_set_new(object, key, json_stringn(buf_str(&encoded), encoded.len));
-}
-
-void json_put_text(json_t *object, const char *name, const void *p, size_t n)
-{
-    CLEANUP_BUF struct buf safe = BUF_INIT;
-    json_t *text = json_stringn(p, n);
-
-    if (text == NULL) {
-        text_escape(&safe, p, n);
-        text = json_stringn(buf_str(&safe), safe.len);
-    }
-    (void)json_object_set_new(object, name, text);
-}
-
-void json_put_int(json_t *object, const char *name, int64_t value)
-{
-    (void)json_object_set_new(object, name, json_integer(value));
-}
 
 void json_print(json_t *value)
 {
-    CLEANUP_FREE char *text = json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII);
-    const char *from = text != NULL ? text : "null";
-    size_t n;
+    CLEANUP_BUF struct buf line = BUF_INIT;
 
-    /* jansson leaves DEL as it is; it can only stand inside a string. */
-    for (; from[n = strcspn(from, "\177")] != '\0'; from += n + 1) {
-        out_bytes(from, n);
-        out_printf("\\u007f");
-    }
-    out_bytes(from, n);
-    out_bytes("\n", 1);
+    json_write(&line, value);
+    buf_puts(&line, "\n");
+    out_bytes(line.data, line.len);
     json_decref(value);
 }

@@ -7,20 +7,13 @@
 #include "base/cleanup.h"
 #include "cli/show/groups.h"
 
-int row_outcome(const struct reply *row, struct outcome *ret)
-{
-    const struct reply *last = reply_at(row, ROW_LAST);
-
-    return reply_len(last) == 0 ? -1 : outcome_parse(reply_str(last), reply_len(last), ret);
-}
-
 /* The reason as it is, as `ls --by reason` shows it, or as a pattern. */
 static bool has_reason(const struct reply *row, const char *pattern)
 {
     CLEANUP_BUF struct buf text = BUF_INIT, folded = BUF_INIT;
     struct outcome outcome;
 
-    if (row_outcome(row, &outcome) < 0)
+    if (job_row_outcome(row, &outcome) < 0)
         return false;
     buf_add(&text, outcome.reason, outcome.reason_len);
     groups_fold(outcome.reason, outcome.reason_len, &folded);

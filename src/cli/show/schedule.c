@@ -9,22 +9,10 @@
 #include "cli/show/fields.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/pause.h"
+#include "json/pause.h"
+#include "json/schedule.h"
 
-static const struct field fields[] = {
-    {"schedule", "schedule", FIELD_TEXT},   {"when", "when", FIELD_TEXT},
-    {"tz", "time zone", FIELD_TEXT},        {"queue", "queue", FIELD_TEXT},
-    {"options", "options", FIELD_TEXT},     {"overlap", "overlap", FIELD_TEXT},
-    {"catch_up", "catch up", FIELD_TEXT},   {"catch_up_window_ms", "catch up within", FIELD_LENGTH},
-    {"splay_ms", "splay", FIELD_LENGTH},    {"from_ms", "from", FIELD_INSTANT},
-    {"until_ms", "until", FIELD_INSTANT},   {"origin", "defined by", FIELD_TEXT},
-    {"last_ms", "last", FIELD_INSTANT},     {"next_ms", "next", FIELD_INSTANT},
-    {"job", "last job", FIELD_TEXT},        {"runs", "jobs", FIELD_NUMBER},
-    {"skipped", "skipped", FIELD_NUMBER},   {"missed", "missed", FIELD_NUMBER},
-    {"zones", "time zones of", FIELD_TEXT},
-};
 #define FIELD_WHEN 1
-#define NFIELDS (sizeof(fields) / sizeof(fields[0]))
 
 /* "every 5000ms", as a file says it, as "every 5s"; anything else as it is. */
 static const char *when_of(const struct reply *row, char out[48])
@@ -69,17 +57,6 @@ static void show_pause(const struct reply *r, int64_t now_ms)
     }
 }
 
-static json_t *to_json(const struct reply *row)
-{
-    json_t *line = json_object();
-    struct pause pause;
-
-    fields_to_json(fields, NFIELDS, row, line);
-    if (pause_read(reply_named(row, "paused"), &pause))
-        (void)json_object_set_new(line, "paused", pause_to_json(&pause));
-    return line;
-}
-
 void schedule_show(const struct cli *cli, const struct reply *r, int64_t now_ms)
 {
     const struct reply *payload = reply_named(r, "payload"), *pause = reply_named(r, "paused");
@@ -87,18 +64,18 @@ void schedule_show(const struct cli *cli, const struct reply *r, int64_t now_ms)
     char when[48];
 
     if (cli->json) {
-        json_t *line = to_json(r);
+        json_t *line = schedule_to_json(r);
 
         json_put_bytes(line, "payload", reply_str(payload), reply_len(payload));
         json_print(line);
         return;
     }
-    fields_show(fields, FIELD_WHEN, r, now_ms);
-    out_label(fields[FIELD_WHEN].label);
+    fields_show(schedule_fields, FIELD_WHEN, r, now_ms);
+    out_label(schedule_fields[FIELD_WHEN].label);
     text = when_of(r, when);
     out_text(text, strlen(text));
     out_printf("\n");
-    fields_show(fields + FIELD_WHEN + 1, NFIELDS - FIELD_WHEN - 1, r, now_ms);
+    fields_show(schedule_fields + FIELD_WHEN + 1, schedule_nfields - FIELD_WHEN - 1, r, now_ms);
     show_pause(pause, now_ms);
     if (reply_len(payload) > 0) {
         out_label("payload");
@@ -134,7 +111,7 @@ void schedule_put_row(const struct cli *cli, struct table *table, const struct r
     char when[48];
 
     if (cli->json) {
-        json_print(to_json(row));
+        json_print(schedule_to_json(row));
         return;
     }
     put_text(table, row, "schedule");

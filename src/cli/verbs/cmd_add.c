@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ask/add_call.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -11,7 +12,6 @@
 #include "cli/args/queue_name.h"
 #include "cli/args/recents.h"
 #include "cli/args/thens.h"
-#include "cli/ask/add_call.h"
 #include "cli/await.h"
 #include "cli/bulk/add_from.h"
 #include "cli/confirm.h"

@@ -4,17 +4,15 @@
 
 #include <string.h>
 
+#include "ask/listing.h"
+#include "ask/replies.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
-#include "cli/ask/listing.h"
-#include "cli/ask/replies.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/row.h"
 #include "job/job.h"
-
-#define HOLDER 4 /* values per holder, and per worker, in their lists */
-#define WORKER 6
+#include "json/explain.h"
 
 /* The instants that a reply may have, in the order they are shown. */
 static const struct {
@@ -38,8 +36,6 @@ static void put(const struct reply *value)
     out_text(reply_str(value), reply_len(value));
 }
 
-/* ---- for people */
-
 static void show_instants(const struct reply *r, int64_t now_ms)
 {
     char instant[48], when[48];
@@ -59,7 +55,7 @@ static void show_holders(const struct reply *list, int64_t now_ms)
 {
     char when[48];
 
-    for (size_t i = 0; i + HOLDER <= reply_count(list); i += HOLDER) {
+    for (size_t i = 0; i + EXPLAIN_HOLDER <= reply_count(list); i += EXPLAIN_HOLDER) {
         const struct reply *who = reply_at(list, i), *queue = reply_at(list, i + 1);
         const struct reply *host = reply_at(list, i + 2), *until = reply_at(list, i + 3);
         bool is_caller = reply_str(who)[0] == '=';
@@ -82,7 +78,7 @@ static void show_holders(const struct reply *list, int64_t now_ms)
 
 static void show_workers(const struct reply *list)
 {
-    for (size_t i = 0; i + WORKER <= reply_count(list); i += WORKER) {
+    for (size_t i = 0; i + EXPLAIN_WORKER <= reply_count(list); i += EXPLAIN_WORKER) {
         /* It may have claimed more than it has places. */
         int64_t held = reply_int(reply_at(list, i + 4)), places = reply_int(reply_at(list, i + 5));
 
@@ -115,90 +111,6 @@ static void show(const struct reply *r)
     show_instants(r, now_ms);
     show_holders(reply_named(r, "holders"), now_ms);
     show_workers(reply_named(r, "workers"));
-}
-
-/* ---- for programs */
-
-static json_t *holders_json(const struct reply *list)
-{
-    json_t *out = json_array();
-
-    for (size_t i = 0; i + HOLDER <= reply_count(list); i += HOLDER) {
-        const struct reply *who = reply_at(list, i), *queue = reply_at(list, i + 1);
-        const struct reply *host = reply_at(list, i + 2), *until = reply_at(list, i + 3);
-        char kind = reply_str(who)[0];
-        bool has_prefix = kind == '@' || kind == '=';
-        json_t *one = json_object();
-
-        json_put_text(one,
-                      kind == '@'   ? "program"
-                      : kind == '=' ? "caller"
-                                    : "job",
-                      reply_str(who) + has_prefix, reply_len(who) - has_prefix);
-        if (reply_len(queue) > 0)
-            json_put_text(one, "queue", reply_str(queue), reply_len(queue));
-        if (reply_len(host) > 0)
-            json_put_text(one, "host", reply_str(host), reply_len(host));
-        if (reply_int(until) > 0)
-            json_put_int(one, "until_ms", reply_int(until));
-        (void)json_array_append_new(out, one);
-    }
-    return out;
-}
-
-static json_t *workers_json(const struct reply *list)
-{
-    json_t *out = json_array();
-
-    for (size_t i = 0; i + WORKER <= reply_count(list); i += WORKER) {
-        const struct reply *host = reply_at(list, i + 1), *why = reply_at(list, i + 3);
-        json_t *one = json_object();
-
-        json_put_int(one, "worker", reply_int(reply_at(list, i)));
-        json_put_text(one, "host", reply_str(host), reply_len(host));
-        json_put_int(one, "pid", reply_int(reply_at(list, i + 2)));
-        json_put_text(one, "why", reply_str(why), reply_len(why));
-        json_put_int(one, "held", reply_int(reply_at(list, i + 4)));
-        json_put_int(one, "places", reply_int(reply_at(list, i + 5)));
-        (void)json_array_append_new(out, one);
-    }
-    return out;
-}
-
-/* Whether a value is a number. A semaphore's limit is one, a rate's limit is its definition. */
-static bool is_number(const char *name, bool is_rate)
-{
-    static const char *const numbers[] = {"ahead", "ahead_queue", "held",   "workers_live", "aside",
-                                          "code",  "pid",         "worker", "limit",        NULL};
-    size_t n = strlen(name);
-
-    if (n > 3 && strcmp(name + n - 3, "_ms") == 0)
-        return true;
-    for (size_t i = 0; numbers[i] != NULL; i++)
-        if (strcmp(name, numbers[i]) == 0)
-            return !(is_rate && strcmp(name, "limit") == 0);
-    return false;
-}
-
-static json_t *to_json(const struct reply *r)
-{
-    bool is_rate = reply_is(reply_named(r, "waits_for"), "rate");
-    json_t *line = json_object();
-
-    for (size_t i = 0; i + 1 < reply_count(r); i += 2) {
-        const char *name = reply_str(reply_at(r, i));
-        const struct reply *value = reply_at(r, i + 1);
-
-        if (strcmp(name, "holders") == 0)
-            (void)json_object_set_new(line, name, holders_json(value));
-        else if (strcmp(name, "workers") == 0)
-            (void)json_object_set_new(line, name, workers_json(value));
-        else if (is_number(name, is_rate))
-            json_put_int(line, name, reply_int(value));
-        else
-            json_put_text(line, name, reply_str(value), reply_len(value));
-    }
-    return line;
 }
 
 /* ---- a queue */
@@ -272,7 +184,7 @@ static void show_queue(const struct cli *cli, const struct reply *stats,
     for (size_t i = 0; i < COUNTS; i++)
         json_put_int(line, counts[i].name, count_of(stats, i));
     if (first != NULL && cli->json)
-        (void)json_object_set_new(line, "next", to_json(first));
+        (void)json_object_set_new(line, "next", explain_to_json(first));
     if (cli->json) {
         json_print(line);
         return;
@@ -330,7 +242,7 @@ static int run(struct cli *cli, struct err *err)
     if (r == NULL)
         return -1;
     if (cli->json)
-        json_print(to_json(r));
+        json_print(explain_to_json(r));
     else
         show(r);
     reply_free(r);

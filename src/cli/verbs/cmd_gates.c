@@ -5,22 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/replies.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "cli/ask/replies.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"
+#include "json/gate.h"
 
 #define SCAN_COUNT "1000"
 #define PER_CALL 40 /* gates per call, as doc/gates.md says: see ASK_CALL_MAX */
 #define SHOWN 3     /* holders, and waiters, in a row of the table */
-
-/* The elements of a row of later_v1_gates, and the values per holder and waiter in its lists. */
-enum { GATE, LIMIT, HOLDERS, LIST, WAITING, WAITERS, OPENS };
-#define HOLDER 4
-#define WAITER 3
 
 static const char *const kinds[] = {"lock:", "sem:", "rate:"};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -129,43 +125,15 @@ static void sort(struct gates *g)
 
 /* ---- who */
 
-/* The row of later_v1_workers for @EPOCH, or NULL. */
-static const struct reply *worker(const struct gates *g, const char *who)
-{
-    for (size_t i = 1; i < reply_count(g->workers); i++) {
-        if (reply_is(reply_at(reply_at(g->workers, i), WORKER_EPOCH), who + 1))
-            return reply_at(g->workers, i);
-    }
-    return NULL;
-}
-
 static void put_who(const struct gates *g, struct buf *out, const char *who)
 {
-    const struct reply *w = who[0] == '@' ? worker(g, who) : NULL;
+    const struct reply *w = who[0] == '@' ? gate_worker(g->workers, who) : NULL;
 
     if (w != NULL)
-        buf_printf(out, "%s (pid %s on %s)", who, reply_str(reply_at(w, 4)),
-                   reply_str(reply_at(w, 3)));
+        buf_printf(out, "%s (pid %s on %s)", who, reply_str(reply_at(w, WORKER_PID)),
+                   reply_str(reply_at(w, WORKER_HOST)));
     else
         buf_puts(out, who[0] == '=' ? who + 1 : who);
-}
-
-static json_t *who_json(const struct gates *g, const char *who, bool is_waiter)
-{
-    json_t *one = json_object();
-    const struct reply *w = who[0] == '@' ? worker(g, who) : NULL;
-
-    if (who[0] == '@')
-        json_put_text(one, "program", who + 1, strlen(who + 1));
-    else if (who[0] == '=')
-        json_put_text(one, "caller", who + 1, strlen(who + 1));
-    else
-        json_put_text(one, is_waiter ? "queue" : "job", who, strlen(who));
-    if (w != NULL) {
-        json_put_text(one, "host", reply_str(reply_at(w, 3)), reply_len(reply_at(w, 3)));
-        json_put_int(one, "pid", reply_int(reply_at(w, 4)));
-    }
-    return one;
 }
 
 /* ---- showing */
@@ -233,55 +201,13 @@ static void show(struct gates *g, const struct reply *row)
     table_printf(&g->table, "%s", opens > 0 ? out_when(opens, g->now_ms, when) : "");
 }
 
-static void put_json(const struct gates *g, const struct reply *row)
-{
-    static const char *const numbers[] = {NULL, "since_ms", "until_ms", "fence"};
-    const char *id = reply_str(reply_at(row, GATE)), *name = strchr(id, ':') + 1;
-    const struct reply *list = reply_at(row, LIST), *queue = reply_at(row, WAITERS);
-    const struct reply *limit = reply_at(row, LIMIT);
-    json_t *line = json_object(), *holders = json_array(), *waiters = json_array();
-
-    json_put_text(line, "kind", id, (size_t)(name - id) - 1);
-    json_put_text(line, "name", name, strlen(name));
-    if (reply_len(limit) > 0)
-        json_put_text(line, "limit", reply_str(limit), reply_len(limit));
-    json_put_int(line, "held", reply_int(reply_at(row, HOLDERS)));
-    for (size_t i = 0; i + HOLDER <= reply_count(list); i += HOLDER) {
-        json_t *one = who_json(g, reply_str(reply_at(list, i)), false);
-
-        for (size_t k = 1; k < HOLDER; k++) {
-            if (reply_int(reply_at(list, i + k)) != 0)
-                json_put_int(one, numbers[k], reply_int(reply_at(list, i + k)));
-        }
-        (void)json_array_append_new(holders, one);
-    }
-    (void)json_object_set_new(line, "holders", holders);
-    json_put_int(line, "waiting", reply_int(reply_at(row, WAITING)));
-    for (size_t i = 0; i + WAITER <= reply_count(queue); i += WAITER) {
-        json_t *one = who_json(g, reply_str(reply_at(queue, i)), true);
-
-        json_put_int(one, "waiting", reply_int(reply_at(queue, i + 1)));
-        json_put_int(one, "since_ms", reply_int(reply_at(queue, i + 2)));
-        (void)json_array_append_new(waiters, one);
-    }
-    (void)json_object_set_new(line, "waiters", waiters);
-    if (reply_int(reply_at(row, OPENS)) > 0)
-        json_put_int(line, "opens_ms", reply_int(reply_at(row, OPENS)));
-    json_print(line);
-}
-
-static bool is_idle(const struct reply *row)
-{
-    return reply_int(reply_at(row, HOLDERS)) == 0 && reply_int(reply_at(row, WAITING)) == 0;
-}
-
 /* A lock that was named may be free. Of a semaphore or a rate that nothing defines, uses or waits
  * for nothing is known: its name was misspelt. */
 static bool is_unknown(const struct gates *g, const struct reply *row)
 {
     bool is_lock = strncmp(reply_str(reply_at(row, GATE)), "lock:", 5) == 0;
 
-    return is_idle(row) && reply_len(reply_at(row, LIMIT)) == 0 &&
+    return gate_is_idle(row) && reply_len(reply_at(row, LIMIT)) == 0 &&
            (g->is_quiet || (g->cli->argc > 0 && !is_lock));
 }
 
@@ -297,14 +223,14 @@ static int query(struct gates *g, size_t from, struct err *err)
         return -1;
     for (size_t i = 0; i < reply_count(r); i++) {
         const struct reply *row = reply_at(r, i);
-        bool is_idle_one = g->is_quiet && g->cli->argc == 0 && is_idle(row);
+        bool is_idle_one = g->is_quiet && g->cli->argc == 0 && gate_is_idle(row);
 
         if (strchr(reply_str(reply_at(row, GATE)), ':') == NULL || is_idle_one ||
             is_unknown(g, row))
             continue;
         g->shown++;
         if (g->cli->json)
-            put_json(g, row);
+            json_print(gate_to_json(row, g->workers));
         else
             show(g, row);
     }

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ask/replies.h"
+#include "ask/schedules.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "cli/ask/replies.h"
-#include "cli/ask/schedules.h"
 #include "cli/health_server.h"
 #include "cli/health_workers.h"
 #include "cli/probe_host.h"

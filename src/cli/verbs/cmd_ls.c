@@ -3,29 +3,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/listing.h"
+#include "ask/replies.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/args/job_state.h"
 #include "cli/args/queue_name.h"
-#include "cli/ask/listing.h"
-#include "cli/ask/replies.h"
 #include "cli/show/groups.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/outcome.h"
 #include "cli/show/row.h"
 #include "cli/show/table.h"
+#include "json/outcome.h"
 
 #define LIMIT_ON_TTY 100
 #define COLUMNS 11 /* most */
 
 static const struct state_row {
-    const char *score; /* the name of the score in JSON */
     struct table_column columns[COLUMNS];
 } states[JOB_STATE_MAX] = {
-    [JOB_STATE_WAITING] = {"due_ms",
-                           {{"ID", false, false},
+    [JOB_STATE_WAITING] = {{{"ID", false, false},
                             {"DUE", false, false},
                             {"PRI", true, false},
                             {"KEY", false, true},
@@ -33,8 +31,7 @@ static const struct state_row {
                             {"BYTES", true, TABLE_SPARE},
                             {"PAYLOAD", false, true},
                             {"LAST FAILURE", false, true}}},
-    [JOB_STATE_RUNNING] = {"worker",
-                           {{"ID", false, false},
+    [JOB_STATE_RUNNING] = {{{"ID", false, false},
                             {"QUEUE", false, true},
                             {"WORKER", false, false},
                             {"HOST", false, true},
@@ -45,8 +42,7 @@ static const struct state_row {
                             {"BYTES", true, TABLE_SPARE},
                             {"PAYLOAD", false, true},
                             {"PROGRESS", false, true}}},
-    [JOB_STATE_PARKED] = {"ticket",
-                          {{"ID", false, false},
+    [JOB_STATE_PARKED] = {{{"ID", false, false},
                            {"PARKED", false, false},
                            {"PRI", true, false},
                            {"KEY", false, true},
@@ -54,8 +50,7 @@ static const struct state_row {
                            {"BYTES", true, TABLE_SPARE},
                            {"PAYLOAD", false, true},
                            {"WAITS FOR", false, true}}},
-    [JOB_STATE_DEAD] = {"died_ms",
-                        {{"ID", false, false},
+    [JOB_STATE_DEAD] = {{{"ID", false, false},
                          {"DIED", false, false},
                          {"PRI", true, false},
                          {"KEY", false, true},
@@ -63,8 +58,7 @@ static const struct state_row {
                          {"BYTES", true, TABLE_SPARE},
                          {"PAYLOAD", false, true},
                          {"REASON", false, true}}},
-    [JOB_STATE_DONE] = {"until_ms",
-                        {{"ID", false, false},
+    [JOB_STATE_DONE] = {{{"ID", false, false},
                          {"KEPT", false, false},
                          {"PRI", true, false},
                          {"KEY", false, true},
@@ -86,82 +80,6 @@ struct ls {
     int64_t now_ms;
 };
 
-/* n: starts, attempts, crashes; zeros for a job that was never started. */
-static void parse_tries(const struct reply *text, long long n[3])
-{
-    n[0] = n[1] = n[2] = 0;
-    (void)sscanf(reply_str(text), "%18lld %18lld %18lld", &n[0], &n[1], &n[2]);
-}
-
-/* Bytes of the preview without a character that was cut at its end (after 64 bytes). Otherwise
- * json_put_bytes would write base64. */
-static size_t whole_characters(const struct reply *preview, int64_t bytes)
-{
-    const unsigned char *p = (const unsigned char *)reply_str(preview);
-    size_t n = reply_len(preview), i = 0, len;
-
-    if ((int64_t)n >= bytes)
-        return n;
-    while (i < n && (len = text_utf8_len(p + i, n - i)) > 0)
-        i += len;
-    return n - i < 4 ? i : n;
-}
-
-static void put_last(const struct ls *ls, const struct reply *last, json_t *line)
-{
-    struct outcome outcome;
-    json_t *object;
-
-    if (reply_len(last) == 0)
-        return;
-    if (ls->state == &states[JOB_STATE_RUNNING]) {
-        json_put_text(line, "progress", reply_str(last), reply_len(last));
-        return;
-    }
-    if (outcome_parse(reply_str(last), reply_len(last), &outcome) < 0)
-        return;
-    object = json_object();
-    outcome_to_json(&outcome, object);
-    (void)json_object_set_new(line, "outcome", object);
-}
-
-static void put_json(const struct ls *ls, const struct reply *row)
-{
-    const struct reply *id = reply_at(row, ROW_ID), *preview = reply_at(row, ROW_PREVIEW);
-    int64_t bytes = reply_int(reply_at(row, ROW_BYTES));
-    const char *queue = ls->queue[0] == '*' ? reply_str(reply_at(row, ROW_QUEUE)) : ls->queue;
-    json_t *line = json_object();
-    long long tries[3];
-
-    parse_tries(reply_at(row, ROW_TRIES), tries);
-    if (reply_len(id) > 0)
-        json_put_text(line, "id", reply_str(id), reply_len(id));
-    else
-        (void)json_object_set_new(line, "raw", json_true());
-    json_put_text(line, "queue", queue, strlen(queue));
-    json_put_text(line, "state", ls->name, strlen(ls->name));
-    json_put_int(line, ls->state->score, reply_int(reply_at(row, ROW_SCORE)));
-    json_put_int(line, "priority", reply_int(reply_at(row, ROW_PRIORITY)));
-    json_put_int(line, "starts", tries[0]);
-    json_put_int(line, "attempts", tries[1]);
-    json_put_int(line, "crashes", tries[2]);
-    if (reply_len(reply_at(row, ROW_HOST)) > 0)
-        json_put_text(line, "host", reply_str(reply_at(row, ROW_HOST)),
-                      reply_len(reply_at(row, ROW_HOST)));
-    if (reply_int(reply_at(row, ROW_SINCE)) > 0)
-        json_put_int(line, "since_ms", reply_int(reply_at(row, ROW_SINCE)));
-    if (reply_len(reply_at(row, ROW_KEY)) > 0)
-        json_put_bytes(line, "key", reply_str(reply_at(row, ROW_KEY)),
-                       reply_len(reply_at(row, ROW_KEY)));
-    if (reply_len(reply_at(row, ROW_GATE)) > 0)
-        json_put_text(line, "gate", reply_str(reply_at(row, ROW_GATE)),
-                      reply_len(reply_at(row, ROW_GATE)));
-    put_last(ls, reply_at(row, ROW_LAST), line);
-    json_put_int(line, "payload_bytes", bytes);
-    json_put_bytes(line, "payload_start", reply_str(preview), whole_characters(preview, bytes));
-    json_print(line);
-}
-
 static void put_remark(struct ls *ls, const struct reply *last, const struct reply *gate)
 {
     struct outcome outcome;
@@ -180,12 +98,13 @@ static void put_remark(struct ls *ls, const struct reply *last, const struct rep
 }
 
 /* The library gives the first 64 bytes of a payload. */
-static void put_preview(struct ls *ls, const struct reply *preview, int64_t bytes)
+static void put_preview(struct ls *ls, const struct reply *row)
 {
+    const struct reply *preview = reply_at(row, ROW_PREVIEW);
     CLEANUP_BUF struct buf text = BUF_INIT;
 
-    buf_add(&text, reply_str(preview), whole_characters(preview, bytes));
-    if ((int64_t)reply_len(preview) < bytes)
+    buf_add(&text, reply_str(preview), job_row_preview(row));
+    if ((int64_t)reply_len(preview) < reply_int(reply_at(row, ROW_BYTES)))
         buf_puts(&text, "...");
     table_add(&ls->table, buf_str(&text), text.len);
 }
@@ -205,12 +124,12 @@ static void put_where(struct ls *ls, const struct reply *row)
 
 static void put_row(struct ls *ls, const struct reply *row)
 {
-    const struct reply *id = reply_at(row, ROW_ID), *preview = reply_at(row, ROW_PREVIEW);
+    const struct reply *id = reply_at(row, ROW_ID);
     const struct reply *score = reply_at(row, ROW_SCORE), *key = reply_at(row, ROW_KEY);
     long long tries[3];
     char when[48];
 
-    parse_tries(reply_at(row, ROW_TRIES), tries);
+    job_row_tries(row, tries);
     if (reply_len(id) > 0)
         table_add(&ls->table, reply_str(id), reply_len(id));
     else
@@ -229,7 +148,7 @@ static void put_row(struct ls *ls, const struct reply *row)
         table_printf(&ls->table, "-");
     table_printf(&ls->table, "%lld", tries[1]);
     table_printf(&ls->table, "%lld", (long long)reply_int(reply_at(row, ROW_BYTES)));
-    put_preview(ls, preview, reply_int(reply_at(row, ROW_BYTES)));
+    put_preview(ls, row);
     put_remark(ls, reply_at(row, ROW_LAST), reply_at(row, ROW_GATE));
 }
 
@@ -238,7 +157,7 @@ static void count_row(struct ls *ls, const struct reply *row)
 {
     const struct reply *id = reply_at(row, ROW_ID), *key = reply_at(row, ROW_KEY);
     struct outcome outcome = {.when_ms = 0};
-    bool has_failed = row_outcome(row, &outcome) == 0, by_key = strcmp(ls->by, "key") == 0;
+    bool has_failed = job_row_outcome(row, &outcome) == 0, by_key = strcmp(ls->by, "key") == 0;
 
     CLEANUP_BUF struct buf text = BUF_INIT;
 
@@ -259,7 +178,7 @@ static bool take_row(struct ls *ls, const struct reply *row)
     if (ls->by != NULL)
         count_row(ls, row);
     else if (ls->cli->json)
-        put_json(ls, row);
+        json_print(job_row_to_json(row, ls->queue[0] == '*' ? NULL : ls->queue, ls->name));
     else
         put_row(ls, row);
     return true;

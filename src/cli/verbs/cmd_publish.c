@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/add_call.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/args/payload.h"
 #include "cli/args/recents.h"
-#include "cli/ask/add_call.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 

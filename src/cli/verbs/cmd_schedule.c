@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ask/schedules.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -17,7 +18,6 @@
 #include "cli/args/thens.h"
 #include "cli/args/when.h"
 #include "cli/args/whoami.h"
-#include "cli/ask/schedules.h"
 #include "cli/bulk/import_crontab.h"
 #include "cli/show/calendar.h"
 #include "cli/show/json.h"

@@ -7,49 +7,10 @@
 #include "cli/show/fields.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/outcome.h"
+#include "json/job.h"
+#include "json/outcome.h"
 
 #define PAYLOAD_SHOWN 1024
-
-static const struct field fields[] = {
-    {"id", "id", FIELD_TEXT},
-    {"queue", "queue", FIELD_TEXT},
-    {"state", "state", FIELD_STATE},
-    {"priority", "priority", FIELD_NUMBER},
-    {"added_ms", "added", FIELD_INSTANT},
-    {"started_ms", "runs since", FIELD_INSTANT},
-    {"due_ms", "due", FIELD_INSTANT},
-    {"died_ms", "died", FIELD_INSTANT},
-    {"until_ms", "kept until", FIELD_INSTANT},
-    {"gate", "waits for", FIELD_TEXT},
-    {"worker", "worker", FIELD_NUMBER},
-    {"progress", "progress", FIELD_TEXT},
-    {"cancelling", "cancelling since", FIELD_INSTANT},
-    {"attempt", "attempts", FIELD_NUMBER},
-    {"attempts_max", "attempts at most", FIELD_NUMBER},
-    {"starts", "starts", FIELD_NUMBER},
-    {"crashes", "crashes", FIELD_NUMBER},
-    {"key", "key", FIELD_TEXT},
-    {"timeout_ms", "timeout", FIELD_LENGTH},
-    {"expire_ms", "expires after", FIELD_LENGTH},
-    {"keep_ms", "keep", FIELD_LENGTH},
-    {"trace", "trace", FIELD_TEXT},
-    {"lock", "lock", FIELD_TEXT},
-    {"sem", "semaphore", FIELD_TEXT},
-    {"rate", "rate", FIELD_TEXT},
-    {"unique", "unique key", FIELD_TEXT},
-    {"unique_until_ms", "key taken until", FIELD_INSTANT},
-    {"then", "goes on in", FIELD_TEXT},
-    {"on_dead", "death is told to", FIELD_TEXT},
-    {"parent", "caused by", FIELD_TEXT},
-    {"reason", "since that died", FIELD_TEXT},
-    {"batch", "batch", FIELD_TEXT},
-    {"callback_of", "callback of batch", FIELD_TEXT},
-    {"schedule", "schedule", FIELD_TEXT},
-    {"occurrence_ms", "occurrence", FIELD_INSTANT},
-    {"caused", "caused", FIELD_TEXT},
-};
-#define NFIELDS (sizeof(fields) / sizeof(fields[0]))
 
 /* The title of bytes that follow. */
 static void put_bytes(const char *label, size_t n)
@@ -100,7 +61,7 @@ static void show(struct cli *cli, const struct reply *r)
     int64_t now_ms = ask_now_ms(&cli->server);
     struct outcome outcome;
 
-    fields_show(fields, NFIELDS, r, now_ms);
+    fields_show(job_fields, job_nfields, r, now_ms);
     if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0)
         put_outcome(&outcome, now_ms);
     failures_show(reply_named(r, "failures"), now_ms);
@@ -109,22 +70,9 @@ static void show(struct cli *cli, const struct reply *r)
 
 static void show_json(const struct reply *r)
 {
-    const struct reply *last = reply_named(r, "outcome");
     const struct reply *payload = reply_named(r, "payload");
-    json_t *line = json_object(), *failures;
-    struct outcome outcome;
+    json_t *line = shown_job_to_json(r);
 
-    fields_to_json(fields, NFIELDS, r, line);
-    if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0) {
-        json_t *object = json_object();
-
-        outcome_to_json(&outcome, object);
-        (void)json_object_set_new(line, "outcome", object);
-    }
-    failures = failures_to_json(reply_named(r, "failures"));
-    if (failures != NULL)
-        (void)json_object_set_new(line, "failures", failures);
-    json_put_int(line, "payload_bytes", (int64_t)reply_len(payload));
     json_put_bytes(line, "payload", reply_str(payload), reply_len(payload));
     json_print(line);
 }

@@ -1,9 +1,9 @@
 /* later topic: which queues get what is published. */
 #include "cli/cli.h"
 
+#include "ask/topics.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
-#include "cli/ask/topics.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"

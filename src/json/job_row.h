@@ -1,0 +1,40 @@
+/* A row of later_v1_list. */
+#ifndef LATER_JSON_JOB_ROW_H
+#define LATER_JSON_JOB_ROW_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "json/outcome.h"
+#include "redis/reply.h"
+
+/* The elements of a row. KEY and GATE are empty where there is none. */
+enum row_field {
+    ROW_ID, /* empty for a raw member */
+    ROW_SCORE,
+    ROW_PRIORITY,
+    ROW_TRIES,
+    ROW_LAST, /* first line of the outcome; of a running job its progress */
+    ROW_BYTES,
+    ROW_PREVIEW,
+    ROW_GATE,
+    ROW_KEY,
+    ROW_QUEUE, /* this and the next two: only of running jobs */
+    ROW_HOST,
+    ROW_SINCE /* in ms; empty: it runs for less than some five seconds, or that is not known */
+};
+
+/* The outcome in ROW_LAST. 0, or -1 if there is none. */
+int job_row_outcome(const struct reply *row, struct outcome *ret);
+
+/* starts, attempts, crashes; zeros for a job that was never started. */
+void job_row_tries(const struct reply *row, long long ret[3]);
+
+/* Bytes of the preview without a character that was cut at its end (after 64 bytes). */
+size_t job_row_preview(const struct reply *row);
+
+/* state: as the library names it (due parked running dead done). queue: NULL for a running job of
+ * any queue, which names its own. */
+json_t *job_row_to_json(const struct reply *row, const char *queue, const char *state);
+
+#endif
