@@ -305,3 +305,28 @@ bool text_take_int(const char **p, size_t *n, int64_t *ret)
 
     return text_take_word(p, n, word, sizeof(word)) && text_parse_int(word, 0, INT64_MAX, ret) == 0;
 }
+
+const char *text_span(int64_t ms, char out[48])
+{
+    static const struct {
+        int64_t ms;
+        const char *name;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}};
+    const size_t n = sizeof(units) / sizeof(units[0]);
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t rest;
+
+        if (ms < units[i].ms)
+            continue;
+        rest = i + 1 < n ? ms % units[i].ms / units[i + 1].ms : 0;
+        if (rest > 0)
+            (void)snprintf(out, 48, "%lld%s %lld%s", (long long)(ms / units[i].ms), units[i].name,
+                           (long long)rest, units[i + 1].name);
+        else
+            (void)snprintf(out, 48, "%lld%s", (long long)(ms / units[i].ms), units[i].name);
+        return out;
+    }
+    (void)snprintf(out, 48, "%lldms", (long long)ms);
+    return out;
+}

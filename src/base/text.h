@@ -45,6 +45,8 @@ const char *text_duration(int64_t ms, char out[24]);
 
 /* "512" "64KiB" "1MiB" "1GiB" (also K M G): bytes; -1 when not. */
 int text_parse_size(const char *s, int64_t *ret_bytes);
+/* "4m 59s", "2d 3h", "250ms": for people; cut, not rounded. Returns out. */
+const char *text_span(int64_t ms, char out[48]);
 /* As text_duration. */
 const char *text_size(int64_t bytes, char out[24]);
 

@@ -1,13 +1,11 @@
-/* What `later health` says of the server, and the table of `later health --server`. */
+/* The table of `later health --server`. */
 #ifndef LATER_CLI_HEALTH_SERVER_H
 #define LATER_CLI_HEALTH_SERVER_H
 
-#include "cli/health.h"
+#include "cli/cli.h"
 
 /* Show what the server can do for this user, and what each thing that it cannot costs. 0, or -1
  * when it cannot be asked, or has no functions (UNFIT). */
 int health_server(struct cli *cli, struct err *err);
-/* Add a cause if the server refuses every add, and warnings for its settings that may lose jobs. */
-void health_server_judge(struct health *h, struct cli *cli);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "ask/series.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/args/queue_name.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -157,7 +158,7 @@ static void put_late(struct table *t, const bucket_row row, double share)
            (double)(seen += row[SERIES_LATE + i]) < share * (double)all)
         i++;
     table_printf(t, i == SERIES_LATE_CLASSES - 1 ? ">%s" : "<=%s",
-                 out_span(series_late_ms[i < SERIES_LATE_CLASSES - 1 ? i : i - 1], span));
+                 text_span(series_late_ms[i < SERIES_LATE_CLASSES - 1 ? i : i - 1], span));
 }
 
 static void put_row(struct table *t, const bucket_row row)
@@ -170,7 +171,7 @@ static void put_row(struct table *t, const bucket_row row)
         table_printf(t, "%llu", (unsigned long long)row[counts[i]]);
     put_late(t, row, 0.5);
     put_late(t, row, 0.99);
-    table_printf(t, "%s", out_span((int64_t)row[SERIES_BUSY_MS], span));
+    table_printf(t, "%s", text_span((int64_t)row[SERIES_BUSY_MS], span));
 }
 
 static json_t *row_json(const bucket_row row)
@@ -272,7 +273,7 @@ static void show_all(const struct queue_history *all, size_t n, const struct his
         put_queue(&t, &all[i]);
     table_flush(&t);
     table_done(&t);
-    out_printf("\ndone in each %s, and the most:\n", out_span(h->span.bucket * h->unit_ms, span));
+    out_printf("\ndone in each %s, and the most:\n", text_span(h->span.bucket * h->unit_ms, span));
     for (size_t i = 0; i < n; i++)
         put_spark(&all[i], h, all[i].queue, SERIES_DONE, OUT_GOOD);
 }

@@ -52,7 +52,8 @@ function layers() {
     may["daemon"] = "base loop redis job store run conf schedule sched worker serve"
     may["ask"] = "base redis job conf schedule worker" # a question to Redis: no command line, no output
     may["json"] = "base redis ask" # an answer as JSON: asks nothing. ask: where values stand in replies
-    may["cli"] = "base loop redis job store run conf schedule sched worker ask json"
+    may["health"] = "base redis job conf ask json"
+    may["cli"] = "base loop redis job store run conf schedule sched worker ask json health"
     lua_lib["redis"] = lua_lib["daemon"] = lua_lib["cli"] = 1 # may include lua/lua_lib.h
     # Library -> the only folders that include its header.
     owner["ev.h"] = "loop"
@@ -60,7 +61,7 @@ function layers() {
     owner["hiredis"] = "redis"
     owner["openssl"] = "redis"
     owner["yaml.h"] = "conf"
-    owner["jansson.h"] = "cli daemon json"
+    owner["jansson.h"] = "cli daemon json health"
 }
 
 # Calls that block their thread -> the files that may make them. The command line (cli/, ask/) has no loop
@@ -168,8 +169,8 @@ function check_project(what,    to) {
     else if (!among(to, may[folder]))
         bad(folder "/ may not include " to "/ (" what ")" (to == "daemon" || to == "cli" ? ": faces are included by nobody" : ""))
     # Its calls block: it is for the command line and for the probe's thread.
-    if ((what == "redis/client.h" || what == "redis/client_conn.h") && folder != "redis" && folder != "ask" && folder != "cli")
-        bad(what " blocks: only redis/, ask/ and cli/ may include it")
+    if ((what == "redis/client.h" || what == "redis/client_conn.h") && folder != "redis" && folder != "ask" && folder != "health" && folder != "cli")
+        bad(what " blocks: only redis/, ask/, health/ and cli/ may include it")
 }
 
 function check_system(what,    lib) {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/show/fields.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -19,7 +20,7 @@ static void show_pace(const struct reply *r, struct pace p)
     out_printf("%.3g/s", p.per_s);
     if (p.left_ms >= 0)
         out_printf(", %" PRId64 " left: %s at this pace", reply_named_int(r, "live", 0),
-                   out_span(p.left_ms, span));
+                   text_span(p.left_ms, span));
     out_printf("\n");
 }
 

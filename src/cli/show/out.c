@@ -196,31 +196,6 @@ size_t out_lost(const char **ret, size_t *ret_n)
     return out.lost;
 }
 
-const char *out_span(int64_t ms, char text[48])
-{
-    static const struct {
-        int64_t ms;
-        const char *name;
-    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}};
-    const size_t n = sizeof(units) / sizeof(units[0]);
-
-    for (size_t i = 0; i < n; i++) {
-        int64_t rest;
-
-        if (ms < units[i].ms)
-            continue;
-        rest = i + 1 < n ? ms % units[i].ms / units[i + 1].ms : 0;
-        if (rest > 0)
-            (void)snprintf(text, 48, "%lld%s %lld%s", (long long)(ms / units[i].ms), units[i].name,
-                           (long long)rest, units[i + 1].name);
-        else
-            (void)snprintf(text, 48, "%lld%s", (long long)(ms / units[i].ms), units[i].name);
-        return text;
-    }
-    (void)snprintf(text, 48, "%lldms", (long long)ms);
-    return text;
-}
-
 const char *out_instant(int64_t ms, char text[48])
 {
     time_t seconds = (time_t)(ms / 1000);
@@ -242,6 +217,6 @@ const char *out_when(int64_t ms, int64_t now_ms, char text[48])
         (void)snprintf(text, 48, "now");
     else
         (void)snprintf(text, 48, diff > 0 ? "in %.40s" : "%.40s ago",
-                       out_span(diff > 0 ? diff : -diff, span));
+                       text_span(diff > 0 ? diff : -diff, span));
     return text;
 }

@@ -49,8 +49,6 @@ int out_finish(struct err *err);
  */
 size_t out_lost(const char **ret, size_t *ret_n);
 
-/* "4m 59s", "2d 3h", "250ms": a length of time for people; cut, not rounded. */
-const char *out_span(int64_t ms, char out[48]);
 /* "in 4m 59s", "3s ago", "now"; the instant itself when now_ms is 0 (unknown). */
 const char *out_when(int64_t ms, int64_t now_ms, char out[48]);
 /* "2030-01-31 09:00:00 +0100" in the local zone. */

@@ -154,7 +154,7 @@ static void put_change(struct zone *zone, int64_t ms)
 
     if (moved_s != 0)
         out_printf("  (the clock goes %s by %s that day)", moved_s > 0 ? "forward" : "back",
-                   out_span((moved_s > 0 ? moved_s : -moved_s) * 1000, span));
+                   text_span((moved_s > 0 ? moved_s : -moved_s) * 1000, span));
 }
 
 void schedule_put_occurrence(const struct cli *cli, struct zone *zone, int64_t ms, int64_t now_ms)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ask/replies.h"
+#include "base/text.h"
 #include "cli/args/queue_name.h"
 #include "cli/history.h"
 #include "cli/metrics.h"
@@ -24,7 +25,7 @@ static void put_pause(struct table *t, const struct reply *r, size_t i, int64_t 
     if (stats_pause(r, i, &p)) {
         buf_printf(&text, "by %s", p.by);
         if (p.until_ms != 0)
-            buf_printf(&text, ", %s left", out_span(p.until_ms - now_ms, span));
+            buf_printf(&text, ", %s left", text_span(p.until_ms - now_ms, span));
         if (p.reason[0] != '\0')
             buf_printf(&text, ": %s", p.reason);
     }

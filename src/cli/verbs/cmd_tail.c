@@ -86,7 +86,7 @@ static void show_detail(const struct tail_event *e, int64_t now_ms)
         comma = ", ";
     }
     if (is_start && due >= 0 && now_ms - due >= LATE_MS)
-        out_printf("%s%s late", comma, out_span(now_ms - due, span));
+        out_printf("%s%s late", comma, text_span(now_ms - due, span));
     else if (!is_start && due >= 0)
         out_printf("%s%s %s", comma, is_failure ? "again" : "due",
                    due > now_ms ? out_when(due, now_ms, span) : "now");

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"
@@ -42,7 +43,7 @@ static void show(const struct reply *r, bool is_time, bool of_keys)
         table_printf(&t, "%zu", i);
         table_add(&t, reply_str(reply_at(row, ROW_NAME)), reply_len(reply_at(row, ROW_NAME)));
         if (is_time)
-            table_printf(&t, "%s%s", more, out_span(n, text));
+            table_printf(&t, "%s%s", more, text_span(n, text));
         else
             table_printf(&t, "%s%lld", more, (long long)n);
         table_printf(&t, "%s", out_when(reply_int(reply_at(row, ROW_FIRST_MS)), now_ms, text));

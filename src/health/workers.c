@@ -1,4 +1,4 @@
-#include "cli/health_workers.h"
+#include "health/workers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "cli/show/json.h"
 #include "conf/conf.h"
 
 /* Cut the next part off *p, which ends at sep or at the end. NULL: there is none. */
@@ -145,10 +144,10 @@ static void judge_reload(struct health *h, const struct reply *w)
                      reply_str(why));
 }
 
-void health_workers_judge(struct health *h, struct cli *cli)
+void health_workers_judge(struct health *h, struct ask_server *s)
 {
     struct err ignored = ERR_INIT;
-    struct reply *r = ask_words(&cli->server, &ignored, "later_v1_workers", NULL);
+    struct reply *r = ask_words(s, &ignored, "later_v1_workers", NULL);
 
     for (size_t i = 1; i < reply_count(r); i++) {
         if (!is_alive(reply_at(r, i)) || reply_count(reply_at(r, i)) <= WORKER_DEFECTS)
