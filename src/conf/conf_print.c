@@ -245,9 +245,12 @@ void conf_print(const struct conf *conf, struct buf *out)
     for (size_t i = 0; i < CONF_TOP_ROWS; i++) {
         const struct conf_row *row = &conf_top_rows[i];
 
+        int depth;
+
         buf_puts(out, "\n");
-        print_prose(row->prose, 0, out);
-        print_row(row, conf, 0, out);
+        depth = open_group(row, i > 0 ? row - 1 : NULL, 0, out);
+        print_prose(row->prose, depth, out);
+        print_row(row, conf, depth, out);
     }
     print_defaults(&conf->defaults, out);
     print_limits(conf, out);

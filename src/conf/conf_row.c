@@ -7,6 +7,8 @@
 #include "base/text.h"
 
 static const char *const words_check_permissions[] = {"strict", "warn", "off", NULL};
+static const char *const words_web_write[] = {"false", "true", NULL};
+static const char *const words_web_payloads[] = {"false", "true", NULL};
 static const char *const words_strict[] = {"false", "true", NULL};
 static const char *const words_no_new_privileges[] = {"false", "true", NULL};
 static const char *const words_private_tmp[] = {"false", "true", NULL};

@@ -147,12 +147,15 @@ env -i PATH="$PATH" "$build/laterd" --config "$work/empty.yaml" --print-config |
         for (i = 0; i < n; i++)
             if ($1 != "defaults:") print substr(section, 1, length(section) - 1) "/" said[i]
         scope = $1 == "defaults:" ? "defaults" : ""
+        top = ""
         n = 0
         next
     }
     /^# [a-z_.]+: [A-Z]/ { said[n++] = substr($2, 1, length($2) - 1); next }
     /^$/ { n = 0 }
-    /^[a-z_]+:/ { scope = ""; put(substr($1, 1, length($1) - 1)) }
+    /^web:$/ { scope = ""; top = "web"; next }
+    /^  [a-z_]+: / && top != "" { put(top "." substr($1, 1, length($1) - 1)); next }
+    /^[a-z_]+:/ { scope = top = ""; put(substr($1, 1, length($1) - 1)) }
     /^  [a-z_.]+:$/ { group = substr($1, 1, length($1) - 1); next }
     /^  (# )?[a-z_]+: / && scope != "" {
         if ($1 == "#" && $2 != "handler:") next
