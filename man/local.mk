@@ -4,7 +4,7 @@ noinst_PROGRAMS += man/fill
 man_fill_SOURCES = man/fill.c man/pages.c man/parts.h man/roff.c man/roff.h man/shells.c
 man_fill_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"' -DDOCDIR='"$(docdir)"'
 man_fill_LDADD = $(libs)
-pages = man/later.1 man/later-handlers.7 man/later-protocol.7 man/laterd.8 man/laterd.yaml.5
+pages = man/later.1 man/later-web.8 man/later-handlers.7 man/later-protocol.7 man/laterd.8 man/laterd.yaml.5
 bash_completions = completion/bash/later completion/bash/laterd
 zsh_completions = completion/zsh/_later completion/zsh/_laterd
 filled = $(pages) $(bash_completions) $(zsh_completions)
@@ -15,7 +15,7 @@ nodist_bashcompletions_DATA = $(bash_completions)
 ## make install zshfunctionsdir=...
 zshfunctionsdir = $(datadir)/zsh/site-functions
 nodist_zshfunctions_DATA = $(zsh_completions)
-EXTRA_DIST += man/later.1.in man/later-handlers.7.in man/later-protocol.7.in man/laterd.8.in \
+EXTRA_DIST += man/later.1.in man/later-web.8.in man/later-handlers.7.in man/later-protocol.7.in man/laterd.8.in \
 	man/laterd.yaml.5.in completion/bash/later.in completion/bash/laterd.in \
 	completion/zsh/_later.in completion/zsh/_laterd.in
 CLEANFILES += $(filled)
@@ -25,6 +25,7 @@ man/later.1: man/later.1.in
 man/later-handlers.7: man/later-handlers.7.in
 man/later-protocol.7: man/later-protocol.7.in
 man/laterd.8: man/laterd.8.in
+man/later-web.8: man/later-web.8.in
 man/laterd.yaml.5: man/laterd.yaml.5.in
 completion/bash/later: completion/bash/later.in
 completion/bash/laterd: completion/bash/laterd.in

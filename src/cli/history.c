@@ -12,14 +12,13 @@
 #include "cli/show/out.h"
 #include "cli/show/sparkline.h"
 #include "cli/show/table.h"
+#include "json/history.h"
 
 #define MINUTE_MS 60000
 #define HOUR_MS (60 * MINUTE_MS)
 #define DAY_MS (24 * HOUR_MS)
 #define BUCKETS_MAX 400
 #define BUCKETS_NICE 30
-
-typedef uint64_t bucket_row[SERIES_COLUMNS];
 
 /* What is shown, and of which time. */
 struct history {
@@ -31,7 +30,7 @@ struct history {
 /* One queue. */
 struct queue_history {
     const char *queue;
-    bucket_row *buckets, sum;
+    history_row *buckets, sum;
     int64_t keys; /* different ones; -1: that is not known */
 };
 
@@ -136,13 +135,8 @@ static bool has_any(const struct queue_history *q)
     return any != 0;
 }
 
-static int64_t late_us(const bucket_row row, double share)
-{
-    return series_quantile_us(&row[SERIES_LATE], series_late_ms, SERIES_LATE_CLASSES, share);
-}
-
 /* Only the class of a time is known, so "<=5ms": at most its upper bound; and ">1h" of the last. */
-static void put_late(struct table *t, const bucket_row row, double share)
+static void put_late(struct table *t, const history_row row, double share)
 {
     uint64_t all = 0, seen = 0;
     size_t i = 0;
@@ -161,7 +155,7 @@ static void put_late(struct table *t, const bucket_row row, double share)
                  text_span(series_late_ms[i < SERIES_LATE_CLASSES - 1 ? i : i - 1], span));
 }
 
-static void put_row(struct table *t, const bucket_row row)
+static void put_row(struct table *t, const history_row row)
 {
     static const int counts[] = {SERIES_ADDED, SERIES_DONE, SERIES_FAILED, SERIES_DEAD,
                                  SERIES_CANCELLED};
@@ -174,23 +168,9 @@ static void put_row(struct table *t, const bucket_row row)
     table_printf(t, "%s", text_span((int64_t)row[SERIES_BUSY_MS], span));
 }
 
-static json_t *row_json(const bucket_row row)
-{
-    static const char *const names[] = {"added", "done", "failed", "dead", "cancelled", "busy_ms"};
-    json_t *one = json_object();
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        json_put_int(one, names[i], (int64_t)row[SERIES_ADDED + i]);
-    if (late_us(row, 0.5) >= 0) {
-        json_put_int(one, "late_p50_us", late_us(row, 0.5));
-        json_put_int(one, "late_p99_us", late_us(row, 0.99));
-    }
-    return one;
-}
-
 static void show_json(const struct queue_history *q, const struct history *h)
 {
-    json_t *line = json_object(), *list = json_array(), *sum = row_json(q->sum);
+    json_t *line = json_object(), *list = json_array(), *sum = history_row_to_json(q->sum);
 
     json_put_text(line, "queue", q->queue, strlen(q->queue));
     json_put_int(line, "from_ms", bucket_ms(h, 0));
@@ -199,7 +179,7 @@ static void show_json(const struct queue_history *q, const struct history *h)
         json_put_int(sum, "keys", q->keys);
     (void)json_object_set_new(line, "sum", sum);
     for (size_t i = 0; i < h->span.nbuckets; i++)
-        (void)json_array_append_new(list, row_json(q->buckets[i]));
+        (void)json_array_append_new(list, history_row_to_json(q->buckets[i]));
     (void)json_object_set_new(line, "buckets", list);
     json_print(line);
 }

@@ -26,7 +26,7 @@ list=$work/list
 : >"$found"
 
 # src/lua/lua_lib.c is made by the build.
-find src -name '*.[ch]' ! -path src/lua/lua_lib.c | sort >"$list"
+find src -name '*.[ch]' ! -path src/lua/lua_lib.c ! -path src/web/page_files.c | sort >"$list"
 [ -s "$list" ] || { echo "src:0: no source file was found" >&2; exit 1; }
 
 # ---- a, b, d, e, f: one pass over the code without comments and the contents of strings
@@ -51,8 +51,9 @@ function layers() {
     may["serve"] = "base loop job store run conf sched worker"
     may["daemon"] = "base loop redis job store run conf schedule sched worker serve"
     may["ask"] = "base redis job conf schedule worker" # a question to Redis: no command line, no output
-    may["json"] = "base redis ask" # an answer as JSON: asks nothing. ask: where values stand in replies
+    may["json"] = "base redis job ask" # an answer as JSON: asks nothing. ask: where values stand in replies
     may["health"] = "base redis job conf ask json"
+    may["web"] = "base loop redis job conf ask json health" # redis: types that come with ask/
     may["cli"] = "base loop redis job store run conf schedule sched worker ask json health"
     lua_lib["redis"] = lua_lib["daemon"] = lua_lib["cli"] = 1 # may include lua/lua_lib.h
     # Library -> the only folders that include its header.
@@ -61,7 +62,8 @@ function layers() {
     owner["hiredis"] = "redis"
     owner["openssl"] = "redis"
     owner["yaml.h"] = "conf"
-    owner["jansson.h"] = "cli daemon json health"
+    owner["jansson.h"] = "cli daemon json health web"
+    owner["microhttpd.h"] = "web"
 }
 
 # Calls that block their thread -> the files that may make them. The command line (cli/, ask/) has no loop
@@ -83,10 +85,10 @@ function blockers() {
     # log: without waiting, to see whether stderr takes a line. offspring_end: on another thread, or
     # before the loop starts.
     # spawn: on a pool thread, until a descriptor becomes free. guard: at the stop, until the guard
-    # has ended. guard_main: a process of its own. dial, password: on the probe's thread.
+    # has ended. guard_main: a process of its own. door: without waiting. dial, password: on the probe's thread.
     blocks["poll"] = blocks["ppoll"] = \
         "src/run/isolation/cgroup.c src/run/exec/exec.c src/run/guard/guard.c src/run/guard/guard_main.c src/run/process/spawn.c src/daemon/embedded.c " \
-        "src/base/log.c src/run/process/offspring_end.c src/run/isolation/filters.c src/redis/dial.c src/worker/password.c"
+        "src/base/log.c src/run/process/offspring_end.c src/run/isolation/filters.c src/redis/dial.c src/worker/password.c src/web/door.c"
     blocks["select"] = blocks["pselect"] = blocks["system"] = blocks["popen"] = ""
 }
 
@@ -167,7 +169,7 @@ function check_project(what,    to) {
     else if (what == "lua/lua_lib.h" && folder in lua_lib)
         return
     else if (!among(to, may[folder]))
-        bad(folder "/ may not include " to "/ (" what ")" (to == "daemon" || to == "cli" ? ": faces are included by nobody" : ""))
+        bad(folder "/ may not include " to "/ (" what ")" (to == "daemon" || to == "cli" || to == "web" ? ": faces are included by nobody" : ""))
     # Its calls block: it is for the command line and for the probe's thread.
     if ((what == "redis/client.h" || what == "redis/client_conn.h") && folder != "redis" && folder != "ask" && folder != "health" && folder != "cli")
         bad(what " blocks: only redis/, ask/, health/ and cli/ may include it")

@@ -1,0 +1,182 @@
+#include "web/api.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "json/put.h"
+#include "web/about_fleet.h"
+#include "web/about_jobs.h"
+#include "web/about_named.h"
+#include "web/about_queues.h"
+#include "web/changes.h"
+
+static const struct route *const all_routes[] = {fleet_routes, queue_routes, job_routes,
+                                                 named_routes, write_routes};
+
+/* ---- errors */
+
+static unsigned status_of(const struct err *err)
+{
+    switch (err->code) {
+    case ERR_INPUT:
+        return 404;
+    case ERR_REFUSED:
+        return strncmp(err->text, "ELATER_NO", 9) == 0 ? 404 : 409;
+    case ERR_USAGE:
+    case ERR_FORMAT:
+        return 400;
+    case ERR_DENIED:
+        return 403;
+    case ERR_UNAVAILABLE:
+    case ERR_TEMP:
+        return 503;
+    case ERR_NONE:
+    case ERR_DATA:
+    case ERR_SOFTWARE:
+    case ERR_SYSTEM:
+    case ERR_OUTPUT:
+    case ERR_CONFIG:
+    case ERR_UNFIT:
+        break;
+    }
+    return 502;
+}
+
+static void say(struct http_answer *a, unsigned status, const char *code, const char *text)
+{
+    json_t *object = json_object();
+
+    json_put_text(object, "error", code, strlen(code));
+    json_put_text(object, "text", text, strlen(text));
+    a->status = status;
+    a->type = "application/json";
+    json_write(&a->body, object);
+    json_decref(object);
+}
+
+/* "ELATER_STATE text": the code is told by itself. */
+static void say_error(struct http_answer *a, const struct err *err)
+{
+    char code[32] = "HTTP_";
+    size_t n = strcspn(err->text, " ");
+    bool is_ours = strncmp(err->text, "ELATER_", 7) == 0 && n < sizeof(code);
+
+    if (is_ours)
+        text_copy(code, n + 1, err->text);
+    else
+        (void)snprintf(code, sizeof(code), "HTTP_%u", status_of(err));
+    say(a, status_of(err), code, is_ours ? err->text + n + strspn(err->text + n, " ") : err->text);
+}
+
+/* ---- routes */
+
+/* Does the path from segment `from` on have this pattern? Then its names are in ret. */
+static bool matches(const char *pattern, const struct http_request *r, size_t from,
+                    const char *ret[2])
+{
+    size_t names = 0;
+
+    for (;; from++) {
+        size_t n = strcspn(pattern, "/");
+
+        if (from >= r->n)
+            return false;
+        if (n == 1 && pattern[0] == '*')
+            ret[names++] = r->segment[from];
+        else if (strlen(r->segment[from]) != n || strncmp(r->segment[from], pattern, n) != 0)
+            return false;
+        if (pattern[n] == '\0')
+            return from + 1 == r->n;
+        pattern += n + 1;
+    }
+}
+
+static const struct route *find(const struct http_request *r, size_t from, const char *name[2])
+{
+    if (r->n > HTTP_SEGMENTS_MAX)
+        return NULL;
+    for (size_t i = 0; i < sizeof(all_routes) / sizeof(all_routes[0]); i++)
+        for (const struct route *route = all_routes[i]; route->pattern != NULL; route++)
+            if (route->is_post == r->is_post && matches(route->pattern, r, from, name))
+                return route;
+    return NULL;
+}
+
+static void give(struct api_call *call, json_t *out, struct http_answer *a)
+{
+    if (out == NULL && call->payload == NULL) {
+        say_error(a, &call->err);
+        return;
+    }
+    a->status = 200;
+    if (call->payload != NULL) {
+        /* Whatever it is, a browser saves it and shows none of it. */
+        a->type = "text/plain; charset=utf-8";
+        a->attachment = "payload.txt";
+        buf_add(&a->body, call->payload, call->payload_len);
+        return;
+    }
+    a->type = "application/json";
+    json_write(&a->body, out);
+}
+
+static void call_route(const struct route *route, struct api_call *call, struct http_answer *a)
+{
+    json_t *in = NULL, *out;
+
+    if (route->is_post && !call->api->may_write) {
+        say(a, 403, "HTTP_403", "this page only looks: web.write is false");
+        return;
+    }
+    if (route->is_post)
+        in = json_loadb(call->request->body->data, call->request->body->len, JSON_REJECT_DUPLICATES,
+                        NULL);
+    if (route->is_post && !json_is_object(in)) {
+        json_decref(in);
+        say(a, 400, "HTTP_400", "the body is no JSON object");
+        return;
+    }
+    call->in = in;
+    call->server = route->is_post ? &call->api->write : &call->api->read;
+    out = route->answer(call);
+    give(call, out, a);
+    json_decref(out);
+    json_decref(in);
+    reply_free(call->owner);
+}
+
+/* Which namespaces there are, and what may be done. */
+static void say_hello(struct api *api, struct http_answer *a)
+{
+    json_t *object = json_object(), *list = json_array();
+
+    (void)json_array_append_new(list, json_string(api->read.target.ns));
+    json_put(object, "namespaces", list);
+    json_put(object, "write", json_boolean(api->may_write));
+    json_put(object, "payloads", json_boolean(api->shows_payloads));
+    json_put(object, "version", json_string(PACKAGE_VERSION));
+    a->status = 200;
+    a->type = "application/json";
+    json_write(&a->body, object);
+    json_decref(object);
+}
+
+void api_answer(struct api *api, const struct http_request *r, const char *who,
+                struct http_answer *a)
+{
+    struct api_call call = {.api = api, .request = r, .who = who, .err = ERR_INIT};
+    const struct route *route;
+
+    /* api v1 NS ... */
+    if (!r->is_post && r->n == 3 && r->segment[2][0] == '\0') {
+        say_hello(api, a);
+        return;
+    }
+    route =
+        r->n > 3 && strcmp(r->segment[2], api->read.target.ns) == 0 ? find(r, 3, call.name) : NULL;
+    if (route == NULL)
+        say(a, 404, "HTTP_404", "there is nothing at this address");
+    else
+        call_route(route, &call, a);
+}

@@ -1,0 +1,11 @@
+/* The API of the page: a path names a question, its answer is one JSON object. */
+#ifndef LATER_WEB_API_H
+#define LATER_WEB_API_H
+
+#include "web/call.h"
+
+/* Answer a request whose path begins behind api/v1. who: as in struct api_call. */
+void api_answer(struct api *api, const struct http_request *r, const char *who,
+                struct http_answer *a);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * One question of the page to Redis, and what answers it: a function for each question asks by ask/
+ * and shows what json/ makes of the reply, so that the page and `later --json` say the same.
+ */
+#ifndef LATER_WEB_CALL_H
+#define LATER_WEB_CALL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "ask/ask.h"
+#include "web/http.h"
+
+/* What the questions share. */
+struct api {
+    struct ask_server read, write; /* each with a user of its own */
+    bool may_write, shows_payloads;
+};
+
+/* One question. */
+struct api_call {
+    struct api *api;
+    struct ask_server *server; /* to ask: api->read, or api->write of a POST */
+    const struct http_request *request;
+    const char *name[2]; /* what stands for the stars of its pattern */
+    const json_t *in;    /* of a POST: an object */
+    const char *who;     /* who asks, for what is kept with a pause or a bulk */
+    struct err err;
+    const char *payload; /* not NULL: answer these bytes in place of JSON */
+    size_t payload_len;
+    struct reply *owner; /* of payload */
+};
+
+/* The answer; NULL with call->err. */
+typedef json_t *api_f(struct api_call *call);
+
+/* A table of them: patterns stand behind api/v1/{ns}/. A star is any one segment. */
+struct route {
+    bool is_post;
+    const char *pattern;
+    api_f *answer;
+};
+
+/* Ask a function; its arguments are the words up to the first NULL. NULL with call->err. */
+struct reply *api_ask(struct api_call *call, const char *function, ...) __attribute__((sentinel));
+/* An object with now_ms. */
+json_t *api_object(int64_t now_ms);
+/* The same, with Redis' time asked for. */
+json_t *api_object_now(struct api_call *call);
+/* ?name= as a number between min and max; other when it is not there or is none. */
+int64_t api_number(const struct api_call *call, const char *name, int64_t min, int64_t max,
+                   int64_t other);
+/* in[name] as a text; NULL when it is not there, no text, or has a NUL. */
+const char *api_text(const struct api_call *call, const char *name);
+
+#endif

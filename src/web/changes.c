@@ -1,0 +1,127 @@
+#include "web/changes.h"
+
+#include <string.h>
+
+#include "json/put.h"
+
+/* The answer of a function that says [id, status, due_ms], or a word. */
+static json_t *told(struct api_call *call, struct reply *r)
+{
+    json_t *out;
+
+    if (r == NULL)
+        return NULL;
+    out = api_object_now(call);
+    if (reply_count(r) > 0) {
+        json_put_reply(out, "id", reply_at(r, 0));
+        json_put_reply(out, "status", reply_at(r, 1));
+    } else {
+        json_put_reply(out, "status", r);
+    }
+    if (reply_count(r) > 2)
+        json_put_int(out, "due_ms", reply_int(reply_at(r, 2)));
+    reply_free(r);
+    return out;
+}
+
+static json_t *retry(struct api_call *call)
+{
+    return told(call, api_ask(call, "later_retry", call->name[0], NULL));
+}
+
+static json_t *cancel(struct api_call *call)
+{
+    return told(call, api_ask(call, "later_cancel", call->name[0], NULL));
+}
+
+static json_t *run_now(struct api_call *call)
+{
+    return told(call, api_ask(call, "later_run_now", call->name[0], NULL));
+}
+
+static json_t *reschedule(struct api_call *call)
+{
+    const char *at = api_text(call, "at");
+
+    if (at == NULL) {
+        err_fill(&call->err, ERR_USAGE, "give \"at\": a time, such as \"+10m\" or ms since 1970");
+        return NULL;
+    }
+    return told(call, api_ask(call, "later_reschedule", call->name[0], at, NULL));
+}
+
+/* NAME by WHO reason TEXT [for D] */
+static json_t *pause_by(struct api_call *call, const char *function)
+{
+    const char *reason = api_text(call, "reason"), *span = api_text(call, "for");
+
+    reason = reason != NULL ? reason : "";
+    return told(call, api_ask(call, function, call->name[0], "by", call->who, "reason", reason,
+                              span != NULL ? "for" : NULL, span, NULL));
+}
+
+static json_t *pause_queue(struct api_call *call)
+{
+    return pause_by(call, "later_pause");
+}
+
+static json_t *resume_queue(struct api_call *call)
+{
+    return told(call, api_ask(call, "later_resume", call->name[0], NULL));
+}
+
+static json_t *pause_schedule(struct api_call *call)
+{
+    return pause_by(call, "later_schedule_pause");
+}
+
+static json_t *resume_schedule(struct api_call *call)
+{
+    return told(call, api_ask(call, "later_schedule_resume", call->name[0], NULL));
+}
+
+static json_t *run_schedule(struct api_call *call)
+{
+    return told(call, api_ask(call, "later_schedule_run", call->name[0], NULL));
+}
+
+/* Those of later_add that the page has fields for. A number may come as one. */
+static json_t *add(struct api_call *call)
+{
+    static const char *const options[] = {"at",     "in",       "priority", "key",
+                                          "unique", "attempts", "token"};
+    const char *queue = api_text(call, "queue"), *payload;
+    const json_t *body = json_object_get(call->in, "payload");
+    struct ask_call words = {.n = 0};
+
+    if (queue == NULL || !json_is_string(body)) {
+        err_fill(&call->err, ERR_USAGE, "give \"queue\" and \"payload\" as texts");
+        return NULL;
+    }
+    payload = json_string_value(body);
+    ask_call_puts(&words, queue);
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        const char *value = api_text(call, options[i]);
+
+        if (value != NULL && value[0] != '\0') {
+            ask_call_puts(&words, options[i]);
+            ask_call_puts(&words, value);
+        }
+    }
+    ask_call_add(&words, payload, json_string_length(body));
+    return told(call, ask_fcall(call->server, "later_add", &words, &call->err));
+}
+
+const struct route write_routes[] = {
+    {true, "jobs", add},
+    {true, "jobs/*/retry", retry},
+    {true, "jobs/*/cancel", cancel},
+    {true, "jobs/*/run", run_now},
+    {true, "jobs/*/reschedule", reschedule},
+    {true, "queues/*/pause", pause_queue},
+    {true, "queues/*/resume", resume_queue},
+    {true, "schedules/*/pause", pause_schedule},
+    {true, "schedules/*/resume", resume_schedule},
+    {true, "schedules/*/run", run_schedule},
+    {true, NULL, NULL},
+};
