@@ -30,7 +30,7 @@ const KEEP = {refresh: `later-refresh:${location.pathname}`, ns: `later-ns:${loc
 // there is nothing to ask, and `once` says that it asks only at the opening.
 function pageOf({path: [section = 'overview', name]}) {
   const page = name !== undefined ? INSIDE[section] : PAGES[section];
-  return page ? {page, section: section === 'jobs' ? 'search' : section, name} : null;
+  return page ? {page, section, name} : null;
 }
 
 class App extends Component {

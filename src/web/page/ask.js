@@ -97,5 +97,5 @@ export function askBulk(page, what) {
   });
 }
 
-export const bulkWords = (b) => `${plain(b.verb)} ${STATES[b.state] ?? plain(b.state)} ${plural(b.total, 'job')}`;
+export const bulkWords = (b) => `${plain(b.verb)} ${plural(b.total, `${STATES[b.state] ?? plain(b.state)} job`)}`;
 export {STATES, VERBS};

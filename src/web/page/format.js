@@ -9,7 +9,7 @@ export const isNumber = (n) => typeof n === 'number' && Number.isFinite(n);
 export const number = (n) => (isNumber(n) ? grouped.format(n) : '–');
 
 // Counts stop somewhere. `more` says that this one did.
-export const count = (n, more) => (more ? '> ' : '') + number(n);
+export const count = (n, more) => (more ? '>\u00a0' : '') + number(n);
 
 export const plural = (n, word, more) => `${count(n, more)} ${word}${n === 1 && !more ? '' : 's'}`;
 
@@ -21,7 +21,7 @@ export function span(ms) {
   const s = Math.abs(ms) / 1000;
   if (s < 1) return `${digits(Math.abs(ms))} ms`;
   if (s < 60) return `${digits(s)} s`;
-  if (s < 3600) return two(s / 60, 60, 10, 'min', 's');
+  if (s < 3600) return two(s / 60, 60, 2, 'min', 's');
   if (s < 86400) return two(s / 3600, 60, 10, 'h', 'min');
   return two(s / 86400, 24, 10, 'd', 'h');
 }

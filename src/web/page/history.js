@@ -5,11 +5,12 @@ import {span} from './format.js';
 
 const micros = (us) => (us < 1000 ? `${Math.round(us)} µs` : span(us / 1000));
 
-export function History({history}) {
+// children: a chart that stands before them.
+export function History({history, children}) {
   const buckets = history?.buckets ?? [];
   const times = buckets.map((_, i) => history.from_ms + i * history.by_ms);
   const column = (name) => buckets.map((b) => b[name]);
-  return html`<div class="pair">
+  return html`<div class="charts">${children}
     <${Chart} title="Lateness" note="from due to start" times=${times} format=${micros} log empty="No job started in the last hour."
       lines=${[{name: 'p50', look: 'a', values: column('late_p50_us')}, {name: 'p99', look: 'b', values: column('late_p99_us')}]} />
     <${Chart} title="Jobs per minute" times=${times} empty="Nothing happened in the last hour."

@@ -34,7 +34,7 @@ function moments(job) {
 
 const Timeline = ({job, now}) => html`<ol class="timeline">${moments(job).map((m, i) => html`<li key=${i} class=${`${m.look ?? ''}${m.ms > now ? ' next' : ''}`}>
   <span class="at"><${When} ms=${m.ms} now=${now} /></span> <span><b>${plain(m.what)}</b>${isNumber(m.start) && m.start > 0 && html` <span class="quiet">start ${m.start}</span>`}${m.where && html` <span class="quiet">on ${m.where}</span>`}
-  ${isNumber(m.code) && html` ${status(m.code)}`}${m.text && html`<br /><${Text} value=${m.text} most=${400} />`}</span></li>`)}</ol>`;
+  ${isNumber(m.code) && !/^(exit status|killed by signal)/.test(m.text ?? '') && html` ${status(m.code)}`}${m.text && html`<br /><${Text} value=${m.text} most=${400} />`}</span></li>`)}</ol>`;
 
 const parsed = (text) => {
   try {

@@ -33,7 +33,7 @@ const ACTIONS = {due: ['run', 'cancel'], parked: ['cancel'], running: ['cancel']
 const data = (j) => {
   const key = bytesOf(j, 'key');
   const start = bytesOf(j, 'payload_start');
-  return html`${key && html`<span class="quiet">key</span> <${Text} value=${key} most=${60} /> `}<code class="payload"><${Text} value=${start} most=${80} /></code>`;
+  return html`${key && html`<span class="quiet">key</span> <${Text} value=${key} most=${60} /> `}<code class="payload"><${Text} value=${start} most=${100} /></code>`;
 };
 
 export function JobTable({page, rows, state, withQueue, label, empty}) {
@@ -43,7 +43,7 @@ export function JobTable({page, rows, state, withQueue, label, empty}) {
     ...(withQueue ? [{head: 'Queue', cell: (j) => html`<${QueueLink} name=${j.queue} />`}] : []),
     ...(columnsOf[state] ?? (() => [{head: 'State', cell: (j) => plain(j.state)}]))(page),
     {head: 'Attempts', num: true, cell: (j) => number(j.attempts)},
-    {head: 'Payload', wide: true, cell: data},
+    ...(state === 'running' ? [] : [{head: 'Payload', wide: true, cell: data}]),
     ...(can.length > 0 ? [{head: 'Actions', cell: (j) => !j.raw && html`<span class="buttons">${can.map((a) => actions[a](page, j))}</span>`}] : []),
   ];
   return html`<${Table} label=${label} columns=${columns} rows=${rows} id=${(j) => j.id} empty=${empty} />`;

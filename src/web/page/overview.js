@@ -1,8 +1,8 @@
 // Overview: is all well, and if not, why.
 import {html} from './dom.js';
 import {History} from './history.js';
-import {count, isNumber, number, plain, plural, sentence} from './format.js';
-import {Due, Empty, GateLink, JobLink, Link, QueueLink, Text, When} from './parts.js';
+import {count, isNumber, number, plain, plural} from './format.js';
+import {Due, Empty, GateLink, JobLink, Link, QueueLink, Sentence, Text, When} from './parts.js';
 import {QueueTable} from './queue_table.js';
 
 function headline({health, workers}) {
@@ -24,7 +24,7 @@ const Places = ({of}) => html`<span class="places">${of.queue !== undefined && h
   ${(of.worker !== undefined || of.host !== undefined || of.cause === 'no-worker') && html`<span><${Link} to=${['workers']}>${of.worker !== undefined ? `worker ${plain(of.worker)}` : 'workers'}<//></span>`}</span>`;
 
 const Causes = ({list, kind, look}) => html`<ul class=${`causes ${look}`}>${list.map((c, i) => html`<li key=${i}>
-  <code>${plain(c[kind])}</code> <span><${Text} value=${sentence(c.text)} most=${400} /> <${Places} of=${c} /></span></li>`)}</ul>`;
+  <code>${plain(c[kind])}</code> <span><${Sentence} text=${c.text} /> <${Places} of=${c} /></span></li>`)}</ul>`;
 
 const Tile = ({label, to, params, kind, children}) => html`<div><dt>${to ? html`<${Link} to=${to} params=${params}>${label}<//>` : label}</dt><dd class=${kind}>${children}</dd></div>`;
 

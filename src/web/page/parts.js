@@ -1,14 +1,18 @@
 // Small pieces that all pages share.
 import {Component, html} from './dom.js';
-import {ago, bytes, instant, iso, isNumber, number, plain, span} from './format.js';
+import {ago, bytes, instant, iso, isNumber, number, plain, sentence, span} from './format.js';
 import {href} from './route.js';
 
 export const Link = ({to, params, children, ...rest}) => html`<a href=${href(to, params)} ...${rest}>${children}</a>`;
 
-export const QueueLink = ({name}) => html`<${Link} to=${['queues', name]} class="name"><bdi>${plain(name)}</bdi><//>`;
-export const JobLink = ({id}) => html`<${Link} to=${['jobs', id]} class="id"><bdi>${plain(id)}</bdi><//>`;
+// A word that is too long for a column may break anywhere; others keep together.
+const LONG = /\S{25}/;
+const long = (s) => (LONG.test(s) ? ' long' : '');
+
+export const QueueLink = ({name}) => html`<${Link} to=${['queues', name]} class=${`name${long(plain(name))}`}><bdi>${plain(name)}</bdi><//>`;
+export const JobLink = ({id}) => html`<${Link} to=${['jobs', id]} class=${String(id).length <= 16 ? 'id whole' : 'id'}><bdi>${plain(id)}</bdi><//>`;
 export const GateLink = ({gate}) =>
-  html`<${Link} to=${['gates']} params=${{gate}} class="name"><bdi>${plain(gate)}</bdi><//>`;
+  html`<${Link} to=${['gates']} params=${{gate}} class=${`name${long(plain(gate))}`}><bdi>${plain(gate)}</bdi><//>`;
 
 // "3 min ago", with the instant behind it.
 export const When = ({ms, now}) =>
@@ -25,11 +29,18 @@ export const Due = ({ms, now}) =>
 export class Text extends Component {
   render({value, most = 160, block = false}, {all}) {
     const s = plain(value);
-    if (s.length <= most) return html`<bdi class=${block ? 'text block' : 'text'}>${s}</bdi>`;
-    return html`<bdi class=${block || all ? 'text block' : 'text'}>${all ? s : `${s.slice(0, most)}…`}</bdi> <button
+    if (s.length <= most) return html`<bdi class=${`text${block ? ' block' : ''}${long(s)}`}>${s}</bdi>`;
+    return html`<bdi class=${`text${block || all ? ' block' : ''}${long(s)}`}>${all ? s : `${s.slice(0, most)}…`}</bdi> <button
       type="button" class="more" aria-expanded=${Boolean(all)} onClick=${() => this.setState({all: !all})}
       >${all ? 'less' : `all ${bytes(s.length)}`}</button>`;
   }
+}
+
+// A sentence of the server about jobs. What looks like the id of one becomes a link.
+export function Sentence({text}) {
+  const s = sentence(text);
+  if (s.length > 1000) return html`<${Text} value=${s} most=${600} />`;
+  return html`<span class="text">${s.split(/\b((?=[a-z]*[0-9])[0-9a-z]{12})\b/).map((part, i) => (i % 2 === 1 ? html`<${JobLink} id=${part} />` : part))}</span>`;
 }
 
 const LOUD = {dead: 'bad', died: 'bad', broken: 'bad', down: 'bad', failed: 'warn', parked: 'warn', paused: 'warn', degraded: 'warn',

@@ -19,7 +19,7 @@ const stateOf = (params) => (Object.hasOwn(STATES, params.get('state') ?? '') ? 
 async function load({get, params, name, old}) {
   const state = stateOf(params);
   const queue = () => get(['queues', name]);
-  const jobs = () => get(['queues', name, 'jobs'], {state, cursor: params.get('cursor'), count: 50});
+  const jobs = () => get(['queues', name, 'jobs'], {state, cursor: params.get('cursor'), count: 25});
   if (old === null) {
     const [q, j] = await Promise.all([queue(), jobs()]);
     return {...q, list: j, turn: 0};
@@ -44,7 +44,7 @@ function Head({page, q}) {
 }
 
 function Ahead({ahead}) {
-  return html`<${Chart} title="Due in the next 60 minutes" note="jobs per minute, by their due time" times=${ahead.map((a) => a.from_ms)}
+  return html`<${Chart} title="Next 60 minutes" note="jobs by due time" times=${ahead.map((a) => a.from_ms)}
     bars=${[{name: 'jobs', look: 'a', values: ahead.map((a) => a.jobs)}]} empty="No job becomes due in the next hour." />`;
 }
 
@@ -64,9 +64,8 @@ function view({page, data}) {
   const q = data.queue;
   return html`<${Head} page=${page} q=${q} />
     ${data.next && html`<section class="card"><h2>Its next job</h2><${Explain} explain=${data.next} now=${page.now} withJob /></section>`}
-    <${Ahead} ahead=${data.ahead ?? []} />
-    <${Jobs} page=${page} q=${q} list=${data.list} />
-    <section><h2>Last hour</h2><${History} history=${data.history} /></section>`;
+    <${History} history=${data.history}><${Ahead} ahead=${data.ahead ?? []} /><//>
+    <${Jobs} page=${page} q=${q} list=${data.list} />`;
 }
 
 export default {title: (name) => name, load, view};
