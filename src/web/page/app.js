@@ -200,7 +200,7 @@ class App extends Component {
     if (!found) return html`<main id="main" tabindex="-1" data-state="ready"><h1>Not found</h1><p>This page has no such address.</p></main>`;
     const {page, name} = found;
     const isReady = !page.load || data !== null;
-    return html`<main id="main" tabindex="-1" data-state=${isReady ? 'ready' : error ? 'failed' : 'loading'}>
+    return html`<main id="main" tabindex="-1" data-route=${route.path.join('/')} data-state=${isReady ? 'ready' : error ? 'failed' : 'loading'}>
       <div class="top"><h1><bdi>${plain(page.title(name))}</bdi></h1>${page.load && !page.once && this.status()}</div>
       <div role="status">${notices.map((n) => html`<p key=${n.at} class=${`notice ${n.isRefusal ? 'refused' : ''}`}><span>${n.text}</span>
         <button type="button" aria-label="Close this notice" onClick=${() => this.setState({notices: notices.filter((o) => o !== n)})}>Close</button></p>`)}</div>

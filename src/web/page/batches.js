@@ -1,7 +1,7 @@
 // Jobs that are counted together: how far they are, how fast, how long still.
 import {html} from './dom.js';
 import {bytesOf, isNumber, number, plain, span} from './format.js';
-import {Badge, Bar, Facts, Link, Pager, QueueLink, Table, Text, Trouble, When, JobLink} from './parts.js';
+import {Badge, Bar, Facts, Link, Name, Pager, QueueLink, Table, Text, Trouble, When, JobLink} from './parts.js';
 
 const ended = (b) => b.total - b.live;
 
@@ -18,7 +18,7 @@ function pace(b, now) {
 const rate = (perS) => (!isNumber(perS) ? '–' : perS >= 1 ? `${number(Math.round(perS * 10) / 10)}/s` : `${number(Math.round(perS * 600) / 10)}/min`);
 
 const columns = (now) => [
-  {head: 'Batch', cell: (b) => html`<${Link} to=${['batches', b.batch]} class="name"><bdi>${plain(b.batch)}</bdi><//>`},
+  {head: 'Batch', cell: (b) => html`<${Link} to=${['batches', b.batch]} ><${Name} value=${b.batch} /><//>`},
   {head: 'State', cell: (b) => html`<${Badge} state=${b.state} />`},
   {head: 'Progress', num: true, cell: (b) => html`<${Share} b=${b} />`},
   {head: 'Dead', num: true, cell: (b) => html`<${Trouble} n=${b.dead} />`},

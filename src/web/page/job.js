@@ -4,7 +4,7 @@ import {actions} from './job_table.js';
 import {askReschedule} from './ask.js';
 import {Explain} from './explain.js';
 import {ago, bytes, bytesOf, isNumber, number, plain, span} from './format.js';
-import {Badge, Button, Empty, Facts, GateLink, JobLink, Json, Link, Progress, QueueLink, Text, When} from './parts.js';
+import {Badge, Button, Empty, Facts, GateLink, JobLink, Json, Link, Name, Progress, QueueLink, Text, When} from './parts.js';
 
 const CAN = {waiting: ['run', 'cancel'], parked: ['cancel'], running: ['cancel'], dead: ['retry']};
 
@@ -89,9 +89,9 @@ function facts(job, now) {
     ['Expires after', isNumber(job.expire_ms) && span(job.expire_ms)],
     ['Kept for', isNumber(job.keep_ms) && span(job.keep_ms)],
     ['Trace', job.trace && html`<${Link} to=${['search']} params=${{q: job.trace}}><${Text} value=${job.trace} /><//>`],
-    ['Batch', job.batch && html`<${Link} to=${['batches', job.batch]}><bdi>${plain(job.batch)}</bdi><//>`],
-    ['Callback of batch', job.callback_of && html`<${Link} to=${['batches', job.callback_of]}><bdi>${plain(job.callback_of)}</bdi><//>`],
-    ['Schedule', job.schedule && html`<${Link} to=${['schedules', job.schedule]}><bdi>${plain(job.schedule)}</bdi><//>`],
+    ['Batch', job.batch && html`<${Link} to=${['batches', job.batch]}><${Name} value=${job.batch} /><//>`],
+    ['Callback of batch', job.callback_of && html`<${Link} to=${['batches', job.callback_of]}><${Name} value=${job.callback_of} /><//>`],
+    ['Schedule', job.schedule && html`<${Link} to=${['schedules', job.schedule]}><${Name} value=${job.schedule} /><//>`],
     ['Occurrence', isNumber(job.occurrence_ms) && html`<${When} ms=${job.occurrence_ms} now=${now} />`],
     ['Goes on in', job.then && queuesOf(job.then)],
     ['Death is told to', job.on_dead && queuesOf(job.on_dead)],

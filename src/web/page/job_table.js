@@ -24,7 +24,7 @@ const columnsOf = {
 
 export const actions = {
   retry: (page, j) => html`<${Button} aria-label=${`Retry ${j.id}`} onClick=${() => sendNow(page, `Retry ${j.id}`, ['jobs', j.id, 'retry'])}>Retry<//>`,
-  run: (page, j) => html`<${Button} aria-label=${`Run ${j.id} now`} onClick=${() => sendNow(page, `Run ${j.id}`, ['jobs', j.id, 'run'])}>Run now<//>`,
+  run: (page, j) => html`<${Button} aria-label=${`Run now: ${j.id}`} onClick=${() => sendNow(page, `Run ${j.id}`, ['jobs', j.id, 'run'])}>Run now<//>`,
   cancel: (page, j) => html`<${Button} danger aria-label=${`Cancel ${j.id}`} onClick=${() => askCancel(page, j)}>Cancel<//>`,
 };
 

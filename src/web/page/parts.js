@@ -9,6 +9,8 @@ export const Link = ({to, params, children, ...rest}) => html`<a href=${href(to,
 const LONG = /\S{25}/;
 const long = (s) => (LONG.test(s) ? ' long' : '');
 
+export const Name = ({value}) => html`<bdi class=${`name${long(plain(value))}`}>${plain(value)}</bdi>`;
+
 export const QueueLink = ({name}) => html`<${Link} to=${['queues', name]} class=${`name${long(plain(name))}`}><bdi>${plain(name)}</bdi><//>`;
 export const JobLink = ({id}) => html`<${Link} to=${['jobs', id]} class=${String(id).length <= 16 ? 'id whole' : 'id'}><bdi>${plain(id)}</bdi><//>`;
 export const GateLink = ({gate}) =>
@@ -40,7 +42,7 @@ export class Text extends Component {
 export function Sentence({text}) {
   const s = sentence(text);
   if (s.length > 1000) return html`<${Text} value=${s} most=${600} />`;
-  return html`<span class="text">${s.split(/\b((?=[a-z]*[0-9])[0-9a-z]{12})\b/).map((part, i) => (i % 2 === 1 ? html`<${JobLink} id=${part} />` : part))}</span>`;
+  return html`<span class="text">${s.split(/\b(j(?=[a-z]*[0-9])[0-9a-z]{11})\b/).map((part, i) => (i % 2 === 1 ? html`<${JobLink} id=${part} />` : part))}</span>`;
 }
 
 const LOUD = {dead: 'bad', died: 'bad', broken: 'bad', down: 'bad', failed: 'warn', parked: 'warn', paused: 'warn', degraded: 'warn',

@@ -2,19 +2,19 @@
 import {html} from './dom.js';
 import {askPause, resume, sendNow} from './ask.js';
 import {bytesOf, instant, isNumber, number, plain, span} from './format.js';
-import {Button, Empty, Facts, JobLink, Link, Pager, Paused, QueueLink, Table, Text, When} from './parts.js';
+import {Button, Empty, Facts, JobLink, Link, Name, Pager, Paused, QueueLink, Table, Text, When} from './parts.js';
 
 const LATE_MS = 60000;
 
 const Next = ({s, now}) => html`<span class=${now - s.next_ms > LATE_MS && !s.paused ? 'bad' : null}><${When} ms=${s.next_ms} now=${now} /></span>`;
 
-const Actions = ({page, s}) => html`<span class="buttons"><${Button} aria-label=${`Run ${s.schedule} now`} onClick=${() => sendNow(page, `Run schedule ${s.schedule}`, ['schedules', s.schedule, 'run'])}>Run now<//>
+const Actions = ({page, s}) => html`<span class="buttons"><${Button} aria-label=${`Run now: ${s.schedule}`} onClick=${() => sendNow(page, `Run schedule ${s.schedule}`, ['schedules', s.schedule, 'run'])}>Run now<//>
   ${s.paused
     ? html`<${Button} aria-label=${`Resume ${s.schedule}`} onClick=${() => resume(page, 'schedule', s.schedule)}>Resume<//>`
     : html`<${Button} aria-label=${`Pause ${s.schedule}`} onClick=${() => askPause(page, 'schedule', s.schedule)}>Pause…<//>`}</span>`;
 
 const columns = (page) => [
-  {head: 'Schedule', cell: (s) => html`<${Link} to=${['schedules', s.schedule]} class="name"><bdi>${plain(s.schedule)}</bdi><//>`},
+  {head: 'Schedule', cell: (s) => html`<${Link} to=${['schedules', s.schedule]}><${Name} value=${s.schedule} /><//>`},
   {head: 'When', cell: (s) => html`<code><${Text} value=${s.when} /></code>${s.tz && html` <span class="quiet">${plain(s.tz)}</span>`}`},
   {head: 'Queue', cell: (s) => html`<${QueueLink} name=${s.queue} />`},
   {head: 'Next', num: true, cell: (s) => html`<${Next} s=${s} now=${page.now} />`},

@@ -1,14 +1,14 @@
 // Find something by its name, id, key or trace.
 import {html} from './dom.js';
 import {plain} from './format.js';
-import {Badge, GateLink, JobLink, Link, QueueLink, Table, Text} from './parts.js';
+import {Badge, GateLink, JobLink, Link, Name, QueueLink, Table, Text} from './parts.js';
 import {href} from './route.js';
 
 const LINKS = {
   job: (f) => html`<${JobLink} id=${f.id ?? f.name} />`,
   queue: (f) => html`<${QueueLink} name=${f.name} />`,
-  batch: (f) => html`<${Link} to=${['batches', f.name]}><bdi>${plain(f.name)}</bdi><//>`,
-  schedule: (f) => html`<${Link} to=${['schedules', f.name]}><bdi>${plain(f.name)}</bdi><//>`,
+  batch: (f) => html`<${Link} to=${['batches', f.name]}><${Name} value=${f.name} /><//>`,
+  schedule: (f) => html`<${Link} to=${['schedules', f.name]}><${Name} value=${f.name} /><//>`,
   gate: (f) => html`<${GateLink} gate=${f.name} />`,
   lock: (f) => html`<${GateLink} gate=${`lock:${f.name}`} />`,
   sem: (f) => html`<${GateLink} gate=${`sem:${f.name}`} />`,

@@ -1,7 +1,7 @@
 // Who does the work, and which jobs may have killed a worker.
 import {html} from './dom.js';
 import {number, plain} from './format.js';
-import {Badge, Bar, Due, JobLink, QueueLink, Table, Text, When} from './parts.js';
+import {Badge, Bar, Due, JobLink, Name, QueueLink, Table, Text, When} from './parts.js';
 
 const SILENT_MS = 12000;
 
@@ -12,7 +12,7 @@ const Queues = ({text}) => {
 };
 
 const columns = (now) => [
-  {head: 'Worker', cell: (w) => html`<b>${plain(w.worker)}</b> on <bdi>${plain(w.host)}</bdi> <span class="quiet">pid ${plain(w.pid)}</span>`},
+  {head: 'Worker', cell: (w) => html`<b>${plain(w.worker)}</b> on <${Name} value=${w.host} /> <span class="quiet">pid ${plain(w.pid)}</span>`},
   {head: 'State', cell: (w) => html`<${Badge} state=${w.state} />`},
   {head: 'Places taken', num: true, cell: (w) => html`${number(w.running)}${w.places !== undefined && ` of ${number(w.places)}`} <${Bar} value=${w.running} max=${w.places} label=${`places taken of worker ${w.worker}`} />`},
   {head: 'Held', num: true, cell: (w) => number(w.held)},
