@@ -78,7 +78,7 @@ const look = (page, selectors) => page.evaluate((wanted) => {
     if (words.length < 10) out.push('a chart has no words');
   }
   for (const cell of main.querySelectorAll('td.num'))
-    if (innerWidth > 760 && !cell.closest('.box') && getComputedStyle(cell).textAlign !== 'right') out.push('a number is not at the right');
+    if (innerWidth > 920 && !cell.closest('.box') && getComputedStyle(cell).textAlign !== 'right') out.push('a number is not at the right');
   return [...out, ...window.reports.map((r) => `CSP report: ${r}`)];
 }, selectors);
 

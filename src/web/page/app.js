@@ -117,7 +117,7 @@ class App extends Component {
     if (this.state.isOn && !document.hidden) this.timer = setTimeout(what, ms);
   }
 
-  // Old data stays. A refusal that time does not cure is not asked again.
+  // Old data stays, and the next attempts come less and less often.
   fail(e, again) {
     if (e.status === 401) {
       setToken(null);

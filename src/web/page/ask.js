@@ -5,7 +5,7 @@ import {count, isNumber, plain, plural, short} from './format.js';
 import {JobLink, Link, When} from './parts.js';
 
 const told = (answer, now) => Object.entries(answer)
-  .filter(([k, v]) => !['now_ms', 'status', 'id', 'bulk'].includes(k) && (typeof v !== 'object' || v === null))
+  .filter(([k, v]) => !['now_ms', 'status', 'id', 'bulk', 'queue', 'schedule'].includes(k) && (typeof v !== 'object' || v === null))
   .map(([k, v]) => (k.endsWith('_ms') && isNumber(v)
     ? html`, ${k.slice(0, -3).replaceAll('_', ' ')} <${When} ms=${v} now=${now} />`
     : html`, ${k.replaceAll('_', ' ')} ${short(v)}`));

@@ -60,5 +60,5 @@ export default {
   title: () => 'Batches',
   load: ({get, params}) => get(['batches'], {after: params.get('after')}),
   view,
-  one: {title: (name) => name, load: ({get, name}) => get(['batches', name]), view: OneView},
+  one: {title: (name) => `Batch ${name}`, load: ({get, name}) => get(['batches', name]), view: OneView},
 };

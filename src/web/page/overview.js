@@ -52,7 +52,7 @@ function view({page, data}) {
     <${History} history=${data.history} />
     <section><h2>Needs attention</h2>
       ${health.warnings.length > 0 && html`<${Causes} list=${health.warnings} kind="warning" look="warn" />`}
-      ${data.notes?.length > 0 && html`<ul class="causes notes">${data.notes.map((n) => html`<li key=${n.note}><span><${Text} value=${n.note} most=${300} /> <span class="quiet">seen <${When} ms=${n.seen_ms} now=${page.now} /></span></span></li>`)}</ul>`}
+      ${data.notes?.length > 0 && html`<details><summary class="quiet">${plural(data.notes.length, 'note')} of the workers</summary><ul class="causes notes">${data.notes.map((n) => html`<li key=${n.note}><span><${Text} value=${n.note} most=${300} /> <span class="quiet">seen <${When} ms=${n.seen_ms} now=${page.now} /></span></span></li>`)}</ul></details>`}
       ${health.warnings.length === 0 && !(data.notes?.length > 0) && html`<${Empty}>Nothing.<//>`}
     </section>
     <section><h2>Worst queues</h2><${QueueTable} rows=${data.worst} now=${page.now} label="Worst queues" />

@@ -60,7 +60,7 @@ export const Empty = ({children}) => html`<p class="empty">${children}</p>`;
 export const Table = ({label, columns, rows, id, empty = 'Nothing here.', mark}) =>
   rows.length === 0
     ? html`<${Empty}>${empty}<//>`
-    : html`<table class="rows" role="table" aria-label=${label}>
+    : html`<div class="scroll"><table class="rows" role="table" aria-label=${label}>
       <thead role="rowgroup"><tr role="row">${columns.map((c) => html`
         <th role="columnheader" scope="col" class=${c.num ? 'num' : null}>${c.head}</th>`)}</tr></thead>
       <tbody role="rowgroup">${rows.map((row, i) => html`<tr role="row" key=${id ? id(row) : i} class=${mark?.(row)}>${columns.map((c, k) => {
@@ -69,7 +69,7 @@ export const Table = ({label, columns, rows, id, empty = 'Nothing here.', mark})
           ? html`<th role="rowheader" scope="row" class=${cls}>${c.cell(row)}</th>`
           : html`<td role="cell" class=${cls} data-head=${c.head}><span>${c.cell(row)}</span></td>`;
       })}</tr>`)}</tbody>
-    </table>`;
+    </table></div>`;
 
 // facts: [label, content]; those without content are left out.
 export const Facts = ({facts}) => html`<dl class="facts">${facts

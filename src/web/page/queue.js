@@ -68,4 +68,4 @@ function view({page, data}) {
     <${Jobs} page=${page} q=${q} list=${data.list} />`;
 }
 
-export default {title: (name) => name, load, view};
+export default {title: (name) => `Queue ${name}`, load, view};

@@ -51,5 +51,5 @@ export default {
   title: () => 'Schedules',
   load: ({get, params}) => get(['schedules'], {after: params.get('after')}),
   view,
-  one: {title: (name) => name, load: ({get, name}) => get(['schedules', name]), view: OneView},
+  one: {title: (name) => `Schedule ${name}`, load: ({get, name}) => get(['schedules', name]), view: OneView},
 };

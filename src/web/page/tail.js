@@ -1,7 +1,7 @@
 // What happens, as it happens. The stream is open only while this page is looked at.
 import {Component, html} from './dom.js';
 import {bytesOf, clock, isNumber, number, plain, span} from './format.js';
-import {Badge, Button, JobLink, QueueLink, Text} from './parts.js';
+import {Badge, Button, JobLink, QueueLink, Table, Text} from './parts.js';
 
 const MOST = 300;
 const AGAIN_MS = [1000, 2000, 5000, 10000];
@@ -10,6 +10,14 @@ const SHOW_MS = 200;
 const seconds = (ms) => `${clock(ms)}:${String(new Date(ms).getSeconds()).padStart(2, '0')}.${String(ms % 1000).padStart(3, '0')}`;
 
 const lateBy = (e) => (e.event === 'started' && isNumber(e.due_ms) && e.now_ms - e.due_ms >= 1000 ? `${span(e.now_ms - e.due_ms)} late` : '');
+
+const COLUMNS = [
+  {head: 'Time', cell: (e) => html`<span class="whole">${isNumber(e.now_ms) ? seconds(e.now_ms) : '–'}</span>`},
+  {head: 'Event', cell: (e) => html`<${Badge} state=${e.event} />`},
+  {head: 'Queue', cell: (e) => (e.queue ? html`<${QueueLink} name=${e.queue} />` : '–')},
+  {head: 'Job', cell: (e) => (e.id ? html`<${JobLink} id=${e.id} />` : '–')},
+  {head: 'More', wide: true, cell: (e) => html`${e.attempt > 0 && `attempt ${number(e.attempt)} `}${e.code > 0 && html`<code>${number(e.code)}</code> `}${lateBy(e)} <${Text} value=${e.text === 'ok' ? '' : bytesOf(e, 'text')} most=${120} />`},
+];
 
 class View extends Component {
   constructor() {
@@ -80,9 +88,7 @@ class View extends Component {
         <${Button} aria-pressed=${isHeld} onClick=${() => this.setState({isHeld: !isHeld}, () => this.watch())}>${isHeld ? 'Go on' : 'Hold'}<//>
         <span class="quiet">${number(n)} events${left > 0 && html`, <span class="warn">${number(left)} left out, too many at once</span>`}</span></p>
       ${isHeld ? html`<p class="quiet" role="status">Held. Events that happen now are not shown later.</p>` : trouble && html`<p class="quiet" role="status">${trouble}</p>`}
-      ${rows.length > 0 && html`<div class="box tail" tabindex="0" role="region" aria-label="Events, the newest first"><table><thead><tr><th scope="col">Time</th><th scope="col">Event</th><th scope="col">Queue</th><th scope="col">Job</th><th scope="col">More</th></tr></thead>
-        <tbody>${rows.map((e) => html`<tr key=${e.key}><th scope="row" class="num">${isNumber(e.now_ms) ? seconds(e.now_ms) : '–'}</th><td><${Badge} state=${e.event} /></td><td>${e.queue && html`<${QueueLink} name=${e.queue} />`}</td><td>${e.id && html`<${JobLink} id=${e.id} />`}</td>
-          <td>${e.attempt > 0 && `attempt ${number(e.attempt)} `}${e.code > 0 && html`<code>${e.code}</code> `}${lateBy(e)} <${Text} value=${e.text === 'ok' ? '' : bytesOf(e, 'text')} most=${120} /></td></tr>`)}</tbody></table></div>`}`;
+      ${rows.length > 0 && html`<div class="box tail" tabindex="0" role="region" aria-label="Events, the newest first"><${Table} label="Events" columns=${COLUMNS} rows=${rows} id=${(e) => e.key} /></div>`}`;
   }
 }
 
