@@ -44,7 +44,7 @@ export async function discover(base, token) {
     {name: 'batch', hash: `#/batches/${e(batch)}`, data: ['.facts dd', '.lead']},
     {name: 'bulk', hash: '#/bulk', data: [row]},
     {name: 'search', hash: `#/search?q=${e(mixed)}`, data: [row]},
-    {name: 'tail', hash: '#/tail', data: ['.tail tbody tr']},
+    {name: 'tail', hash: '#/tail', data: ['.tail tbody tr'], comesLater: true},
     ...(write ? [{name: 'add', hash: '#/add', data: ['form label', 'form button']}] : []),
   ];
 }

@@ -2,7 +2,7 @@
 import {Component, html, render} from './dom.js';
 import {apiPath, ApiError, download, get, post, setToken, stream, takeToken} from './api.js';
 import {Dialog} from './dialog.js';
-import {instant, plain, span} from './format.js';
+import {instant, plain, short, span} from './format.js';
 import {Link} from './parts.js';
 import {nsInLinks, parse} from './route.js';
 import add from './add.js';
@@ -22,8 +22,8 @@ import workers from './workers.js';
 
 const EVERY_MS = 2000;
 const AT_MOST_MS = 10000;
-const PAGES = {overview, queues, running, dead, gates, workers, schedules, batches, bulk, search, tail, add};
-const INSIDE = {queues: queue, jobs: job, schedules: schedules.one, batches: batches.one};
+const PAGES = {__proto__: null, overview, queues, running, dead, gates, workers, schedules, batches, bulk, search, tail, add};
+const INSIDE = {__proto__: null, queues: queue, jobs: job, schedules: schedules.one, batches: batches.one};
 const KEEP = {refresh: `later-refresh:${location.pathname}`, ns: `later-ns:${location.pathname}`};
 
 // A page is {title(name), load({get, params, name, old}), view({page, data})}; load is left out where
@@ -79,7 +79,7 @@ class App extends Component {
 
   opened(isFirst) {
     const found = pageOf(this.state.route);
-    document.title = `${found ? found.page.title(found.name) : 'Not found'} · later`;
+    document.title = `${found ? short(found.page.title(found.name)) : 'Not found'} · later`;
     if (!isFirst) {
       scrollTo(0, 0);
       document.getElementById('main')?.focus({preventScroll: true});
@@ -205,7 +205,7 @@ class App extends Component {
       <div role="status">${notices.map((n) => html`<p key=${n.at} class=${`notice ${n.isRefusal ? 'refused' : ''}`}><span>${n.text}</span>
         <button type="button" aria-label="Close this notice" onClick=${() => this.setState({notices: notices.filter((o) => o !== n)})}>Close</button></p>`)}</div>
       ${isReady
-        ? html`<${page.view} key=${`${ns} ${route.path.join('/')}`} page=${this.tools(name)} data=${data} />`
+        ? html`<${Guard} key=${`${ns} ${route.path.join('/')}`}><${page.view} page=${this.tools(name)} data=${data} /><//>`
         : error ? html`<p class="notice refused" role="alert">${error.message} <code>${error.code}</code></p>` : html`<p class="empty">Loading…</p>`}
     </main>`;
   }
@@ -215,6 +215,17 @@ class App extends Component {
     return html`<p class=${`fresh ${error && data ? 'stale' : ''}`}>
       ${error && data && html`<span role="alert">Old data, from <${Since} ms=${loaded} />: ${error.message} <code>${error.code}</code></span>`}
       <button type="button" aria-pressed=${isOn} onClick=${() => this.turn()} title=${isOn ? 'Every 2 seconds while this tab is visible' : null}>${isOn ? 'Refresh is on' : 'Refresh is off'}</button></p>`;
+  }
+}
+
+// An answer of an unexpected shape spoils its own page and no other.
+class Guard extends Component {
+  static getDerivedStateFromError(error) {
+    return {error};
+  }
+
+  render({children}, {error}) {
+    return error ? html`<p class="notice refused" role="alert">This page cannot show what the server sent: ${plain(error.message)}</p>` : children;
   }
 }
 

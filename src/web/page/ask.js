@@ -59,7 +59,7 @@ export const askReschedule = (page, job) =>
     run: (values) => send(page, `Reschedule ${job.id}`, ['jobs', job.id, 'reschedule'], {at: new Date(values.at).toISOString()}),
   });
 
-const STATES = {due: 'waiting', parked: 'parked', running: 'running', dead: 'dead', done: 'done'};
+const STATES = {__proto__: null, due: 'waiting', parked: 'parked', running: 'running', dead: 'dead', done: 'done'};
 
 const VERBS = {
   retry: {

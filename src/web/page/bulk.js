@@ -22,8 +22,7 @@ const columns = (page) => [
   {head: 'Refused', num: true, cell: (b) => html`<${Trouble} n=${b.failed} />`},
   {head: 'Time left', num: true, cell: (b) => (b.status === 'active' ? span(b.left_ms) : '–')},
   {head: 'Rate', num: true, cell: (b) => (b.rate === undefined ? html`<span class="quiet">no limit</span>` : isNumber(b.rate) ? `${number(b.rate)}/s` : plain(b.rate))},
-  {head: 'Begun', num: true, cell: (b) => html`<${When} ms=${b.created_ms} now=${page.now} />`},
-  {head: 'By', cell: (b) => (b.by ? html`<${Text} value=${b.by} />` : '–')},
+  {head: 'Begun', cell: (b) => html`<${When} ms=${b.created_ms} now=${page.now} />${b.by && html` by <${Text} value=${b.by} />`}`},
   ...(page.canWrite ? [{head: 'Actions', cell: (b) => (b.status === 'active' ? html`<${Button} danger aria-label=${`Abort ${b.bulk}`} onClick=${() => askAbort(page, b)}>Abort…<//>` : html`<span class="quiet">–</span>`)}] : []),
 ];
 

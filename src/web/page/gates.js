@@ -3,7 +3,7 @@ import {html} from './dom.js';
 import {isNumber, number, plain, short} from './format.js';
 import {Bar, Empty, Link, Pager, Table, Text, When, Who} from './parts.js';
 
-const WORDS = {lock: 'lock', sem: 'semaphore', rate: 'rate'};
+const WORDS = {__proto__: null, lock: 'lock', sem: 'semaphore', rate: 'rate'};
 const idOf = (g) => `${g.kind}:${g.name}`;
 
 const People = ({list, all, now}) => (list.length === 0 ? html`<span class="quiet">nobody</span>` : html`<ul class="plain">${list.map((w, i) => html`<li key=${i}><${Who} who=${w} />${

@@ -45,7 +45,8 @@ export function Sentence({text}) {
   return html`<span class="text">${s.split(/\b(j(?=[a-z]*[0-9])[0-9a-z]{11})\b/).map((part, i) => (i % 2 === 1 ? html`<${JobLink} id=${part} />` : part))}</span>`;
 }
 
-const LOUD = {dead: 'bad', died: 'bad', broken: 'bad', down: 'bad', failed: 'warn', parked: 'warn', paused: 'warn', degraded: 'warn',
+// Without a prototype: what comes from outside is looked up here.
+const LOUD = {__proto__: null, dead: 'bad', died: 'bad', broken: 'bad', down: 'bad', failed: 'warn', parked: 'warn', paused: 'warn', degraded: 'warn',
   quiet: 'warn', aborted: 'warn', cancelling: 'warn', running: 'on', active: 'on', live: 'ok', done: 'ok', ok: 'ok'};
 
 export const Badge = ({state}) => html`<span class=${`badge ${LOUD[state] ?? ''}`}>${plain(state)}</span>`;
