@@ -2,7 +2,9 @@
 //
 //     BASE_URL=http://127.0.0.1:8377/ TOKEN=… node run.mjs      (SHOTS=folder keeps pictures)
 //
-// The server must have a namespace with something for each page: a page without data fails.
+// A page without data fails. So the first namespace must have a queue with waiting and dead jobs, a
+// queue with parked ones, a running job, a gate with a holder, a schedule, a batch, a bulk, and jobs
+// that start and end meanwhile, for the tail.
 import fs from 'node:fs';
 import path from 'node:path';
 import {fileURLToPath} from 'node:url';

@@ -4,6 +4,8 @@ import {askBulk} from './ask.js';
 import {count, number, plain, plural} from './format.js';
 import {Button, JobLink, Link, QueueLink, Table, Text, When} from './parts.js';
 
+const TABS = 12; // of the queues with the most dead jobs
+
 const askAll = (page, verb, r, more) => askBulk(page, {verb, queue: r.queue, state: 'dead', reason: r.reason, count: r.count, more});
 
 function Reasons({page, rows, more}) {
@@ -28,7 +30,8 @@ function view({page, data}) {
   const all = queues.reduce((sum, q) => sum + q.dead, 0);
   return html`
     ${queues.length > 0 && html`<nav class="tabs" aria-label="Queue"><ul><li><${Link} to=${['dead']} aria-current=${only === null ? 'true' : null}>all queues <span class="num">${count(all, data.more)}</span><//></li>
-      ${queues.map((q) => html`<li key=${q.queue}><${Link} to=${['dead']} params=${{queue: q.queue}} aria-current=${only === q.queue ? 'true' : null}><bdi>${plain(q.queue)}</bdi> <span class="num">${number(q.dead)}</span><//></li>`)}</ul></nav>`}
+      ${queues.filter((q, i) => i < TABS || q.queue === only).map((q) => html`<li key=${q.queue}><${Link} to=${['dead']} params=${{queue: q.queue}} aria-current=${only === q.queue ? 'true' : null}><bdi>${plain(q.queue)}</bdi> <span class="num">${number(q.dead)}</span><//></li>`)}
+      ${queues.length > TABS && html`<li><${Link} to=${['queues']}>and ${number(queues.length - TABS)} more<//></li>`}</ul></nav>`}
     ${only !== null && html`<p><${Link} to=${['queues', only]} params=${{state: 'dead'}}>Dead jobs of <bdi>${plain(only)}</bdi>, one by one<//></p>`}
     <${Reasons} page=${page} rows=${rows} more=${data.more} />
     <p class="quiet">${plural(rows.length, 'reason', data.more)}. Numbers in them are written as *, so that reasons that differ only by a number count together.</p>`;

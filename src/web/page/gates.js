@@ -1,13 +1,13 @@
 // Locks, semaphores and rates: who holds them, who waits.
 import {html} from './dom.js';
 import {isNumber, number, plain, short} from './format.js';
-import {Bar, Empty, Link, Pager, Table, Text, When, Who} from './parts.js';
+import {Bar, Empty, For, Link, Pager, Table, Text, When, Who} from './parts.js';
 
 const WORDS = {__proto__: null, lock: 'lock', sem: 'semaphore', rate: 'rate'};
 const idOf = (g) => `${g.kind}:${g.name}`;
 
 const People = ({list, all, now}) => (list.length === 0 ? html`<span class="quiet">nobody</span>` : html`<ul class="plain">${list.map((w, i) => html`<li key=${i}><${Who} who=${w} />${
-  w.waiting > 1 && html` <b>${number(w.waiting)} jobs</b>`}${isNumber(w.since_ms) && w.since_ms > 0 && html` <span class="quiet">since <${When} ms=${w.since_ms} now=${now} /></span>`}${isNumber(w.until_ms) && html` <span class="quiet">lease ends <${When} ms=${w.until_ms} now=${now} /></span>`}</li>`)}
+  w.waiting > 1 && html` <b>${number(w.waiting)} jobs</b>`}${isNumber(w.since_ms) && w.since_ms > 0 && html` <span class="quiet"><${For} ms=${w.since_ms} now=${now} /></span>`}${isNumber(w.until_ms) && html` <span class="quiet">lease ends <${When} ms=${w.until_ms} now=${now} /></span>`}</li>`)}
   ${all > list.length && html`<li class="quiet">and ${number(all - list.length)} more</li>`}</ul>`);
 
 const columns = (now) => [

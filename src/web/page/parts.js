@@ -20,6 +20,9 @@ export const GateLink = ({gate}) =>
 export const When = ({ms, now}) =>
   isNumber(ms) ? html`<time datetime=${iso(ms)} title=${instant(ms)}>${ago(ms, now)}</time>` : '–';
 
+// How long something lasts already.
+export const For = ({ms, now}) => html`<time datetime=${iso(ms)} title=${`since ${instant(ms)}`}>for ${span(now - ms)}</time>`;
+
 // How late something is that is due; how long until then, if it is not.
 export const Due = ({ms, now}) =>
   isNumber(ms)
@@ -105,7 +108,7 @@ export function Progress({text}) {
 export function Paused({paused, now}) {
   if (!paused) return null;
   return html`<span class="paused"><${Badge} state="paused" /> by <bdi>${plain(paused.by)}</bdi>${' '}
-    <${When} ms=${paused.since_ms} now=${now} />${isNumber(paused.until_ms) && html`, until <${When} ms=${paused.until_ms} now=${now} />`}${
+    <${For} ms=${paused.since_ms} now=${now} />${isNumber(paused.until_ms) && html`, ends <${When} ms=${paused.until_ms} now=${now} />`}${
     paused.reason && html`: <${Text} value=${paused.reason} />`}</span>`;
 }
 
