@@ -33,14 +33,14 @@ function pins.readable(R, queue)
   return targets.err and {} or targets
 end
 
--- -> how many jobs of a queue are pinned and wait
+-- -> how many jobs of a queue are pinned and wait, for how many targets
 function pins.count(R, queue)
-  local n = 0
-  for _, target in ipairs(pins.readable(R, queue)) do
+  local n, targets = 0, pins.readable(R, queue)
+  for _, target in ipairs(targets) do
     local more = redis.pcall('ZCARD', pins.key_of(R, queue, target))
     n = n + (type(more) == 'number' and more or 0)
   end
-  return n
+  return n, #targets
 end
 
 -- A job waits for a target.

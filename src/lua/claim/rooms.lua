@@ -8,7 +8,7 @@
 local rooms = module 'claim/rooms'
 local workers, jobs = use('calls/register', 'core/jobs')
 local RUNNING_READ = 1000
-local READ_AT_ONCE, READ_BYTES = 100, 4194304
+local READ_AT_ONCE, READ_BYTES = 25, 4194304
 local TAKER_READ = 64       -- jobs that are read to know whether a grant would be taken
 
 rooms.SILENT_MS = 12000         -- without a beat for so long a worker is not counted on
@@ -33,15 +33,15 @@ function rooms.worker_rows(R)
 end
 
 -- How many jobs of each queue the workers from epoch `first` to `last` hold; nil where there are
--- more than `most`, or their records are too large to be read. -> counts, how many jobs
-local function running_counts(R, first, last, most)
+-- more than `most`, or their records have more than `most_bytes`. -> counts, how many jobs
+local function running_counts(R, first, last, most, most_bytes)
   local ids = db('ZRANGEBYSCORE', R .. ':running', first, last, 'LIMIT', 0, most + 1)
   if #ids > most then
     return nil, 0
   end
   local counts, bytes = {}, 0
   for from = 1, #ids, READ_AT_ONCE do
-    if bytes > READ_BYTES then
+    if bytes > most_bytes then
       return nil, from - 1
     end
     local some = redis.call('HMGET', R .. ':jobs',
@@ -57,9 +57,10 @@ local function running_counts(R, first, last, most)
   return counts, #ids
 end
 
--- -> how many jobs of each queue run (no entry: none); nil when there are too many to read
-function rooms.running_by_queue(R)
-  return (running_counts(R, '-inf', '+inf', RUNNING_READ))
+-- -> how many jobs of each queue run (no entry: none); nil when there are too many to read. bytes:
+-- of their records, where it is not the usual limit
+function rooms.running_by_queue(R, bytes)
+  return (running_counts(R, '-inf', '+inf', RUNNING_READ, bytes or READ_BYTES))
 end
 
 -- -> count(epoch, queue) -> how many jobs of a queue a worker holds, nil where there are too many
@@ -69,7 +70,7 @@ function rooms.job_counter(R, most)
   local counts, left = {}, most or RUNNING_READ
   return function(epoch, queue)
     if counts[epoch] == nil then
-      local of_worker, n = running_counts(R, epoch, epoch, left)
+      local of_worker, n = running_counts(R, epoch, epoch, left, READ_BYTES)
       counts[epoch], left = of_worker or false, left - n
     end
     return counts[epoch] and (counts[epoch][queue] or 0) or nil

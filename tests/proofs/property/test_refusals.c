@@ -222,6 +222,14 @@ static const char *const CALLS[] = {
     "later_v1_list sms running '' 200",
     "later_v1_list mail dead 1:0 5",
     "later_v1_list mail done '' 5",
+    "later_v1_queues '' 200",
+    "later_v1_queues mail 1",
+    "later_v1_queues .0:0 200",
+    "later_v1_running",
+    "later_v1_summary",
+    "later_v1_reasons mail '' 1000",
+    "later_v1_ahead mail 1767225600000 60000 60",
+    "later_v1_gate_names '' 500",
     "later_v1_note stray-key x",
     "later_v1_note raw-queue mail",
     "later_v1_await $B",
@@ -630,6 +638,10 @@ static void test_odd_arguments(void **state)
     (void)state;
     make_world();
     assert_refused("ELATER_ARGS", "later_v1_list mail due 1:99999999999999999999 5");
+    assert_refused("ELATER_ARGS", "later_v1_queues .0:99999999999999999999 5");
+    assert_refused("ELATER_ARGS", "later_v1_ahead mail 99999999999999999999 1000 5");
+    assert_refused("ELATER_ARGS", "later_v1_ahead mail 0 9007199254740991 60");
+    assert_refused("ELATER_ARGS", "later_v1_gate_names 5:99999999999999999999 5");
     assert_refused("ELATER_ARGS", "later_v1_list mail due 99999999999999999999:1 5");
     assert_refused("ELATER_ARGS", "later_v1_list mail dead 1:9007199254740993 5");
     /* As a number this is a worker that lives, as a name it is none. */
@@ -903,11 +915,13 @@ static bool is_add(const char *call)
 static bool only_reads(const char *call)
 {
     static const char *const readers[] = {
-        "later_show",        "later_explain",    "later_v1_gates",    "later_result",
-        "later_stats",       "later_version",    "later_v1_list",     "later_v1_workers",
-        "later_v1_suspects", "later_limits",     "later_fence_check", "later_v1_health",
-        "later_v1_rights",   "later_v1_audit",   "later_v2_look",     "later_v1_known",
-        "later_batch_show",  "later_batch_jobs", "later_v1_batches",  "later_seen_list"};
+        "later_show",        "later_explain",      "later_v1_gates",    "later_result",
+        "later_stats",       "later_version",      "later_v1_list",     "later_v1_workers",
+        "later_v1_suspects", "later_limits",       "later_fence_check", "later_v1_health",
+        "later_v1_rights",   "later_v1_audit",     "later_v2_look",     "later_v1_known",
+        "later_batch_show",  "later_batch_jobs",   "later_v1_batches",  "later_seen_list",
+        "later_v1_queues",   "later_v1_running",   "later_v1_summary",  "later_v1_reasons",
+        "later_v1_ahead",    "later_v1_gate_names"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
