@@ -270,6 +270,10 @@ static void make_resume(struct maker *k)
 
 static void make_stats(struct maker *k)
 {
+    if (percent(k, 60)) {
+        make_overview(k);
+        return;
+    }
     begin(k, "later_stats");
     model_stats(k->m, percent(k, 30) ? queue_arg(k) : -1, k->want);
 }

@@ -56,6 +56,10 @@ void make_suspects(struct maker *k);
 void make_note(struct maker *k);
 void make_tidy(struct maker *k);
 
+/* ---- what an overview asks (calls_overview.c) */
+
+void make_overview(struct maker *k);
+
 /* ---- chains (calls_chains.c) */
 
 /* Add chain options for an add, in share of 100 cases. */

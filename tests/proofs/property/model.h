@@ -395,6 +395,16 @@ void model_tries(const struct model_job *j, char text[MODEL_TRIES]);
 void model_forget_queue(struct model *m, int q, struct buf *out);
 void model_known_queue(struct model *m, int q, struct buf *out);
 void model_stats(struct model *m, int q, struct buf *out);
+void model_stats_of(struct model *m, int q, struct buf *out); /* the values of one queue */
+
+/* ---- what an overview asks (model_overview.c) */
+
+void model_queue_page(struct model *m, const char *after, int count, struct buf *out);
+/* The first page. */
+void model_reasons(struct model *m, int q, int count, struct buf *out);
+/* Does a raw member of the queue make the library count roughly? */
+bool model_has_large_raw(struct model *m, int q);
+void model_ahead(struct model *m, int q, int64_t from, int64_t step, int steps, struct buf *out);
 
 /* ---- private functions (protocol number 1) */
 

@@ -604,7 +604,7 @@ static int64_t first_due(struct model *m, int q)
     return first;
 }
 
-static void stats_of(struct model *m, int q, struct buf *out)
+void model_stats_of(struct model *m, int q, struct buf *out)
 {
     const struct model_queue *queue = &m->queue[q];
     struct model_job *row[MODEL_JOBS];
@@ -663,7 +663,7 @@ void model_stats(struct model *m, int q, struct buf *out)
     buf_puts(out, "[ ");
     for (int i = 0; i < MODEL_QUEUES; i++)
         if (q == sorted[i] || (q < 0 && m->queue[sorted[i]].is_known))
-            stats_of(m, sorted[i], out);
+            model_stats_of(m, sorted[i], out);
     buf_puts(out, "] [ ");
     for (size_t i = 0; i < m->notes; i++)
         if (m->note[i].is_there) {
