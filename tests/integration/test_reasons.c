@@ -68,6 +68,28 @@ static void test_they_are_counted(void **state)
     assert_says(&out, "{\"key\":\"a\",\"state\":\"dead\",\"count\":3,");
 }
 
+/* Redis counts the dead jobs; with a limit the command does. Both tell the same. */
+static void test_both_ways_tell_the_same(void **state)
+{
+    CLEANUP_BUF struct buf counted = BUF_INIT;
+
+    (void)state;
+    three_reasons();
+    for (int i = 0; i < 600; i++) {
+        char reason[64];
+
+        (void)snprintf(reason, sizeof(reason), "exit status %d: order %d is gone", i % 7, i);
+        die("c", reason);
+    }
+    assert_int_equal(run("ls", "mail", "--by", "reason", "--json"), 0);
+    buf_add(&counted, out.data, out.len);
+    assert_says(&counted, "\"exit status 6: order * is gone\"");
+    assert_int_equal(run("ls", "mail", "--by", "reason", "--json", "--limit", "1000"), 0);
+    assert_string_equal(buf_str(&counted), buf_str(&out));
+    assert_int_equal(run("ls", "mail", "--by", "reason", "--json", "--state", "all"), 0);
+    assert_string_equal(buf_str(&counted), buf_str(&out));
+}
+
 static void test_they_are_listed(void **state)
 {
     (void)state;
@@ -140,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_they_are_counted, begin),
+        cmocka_unit_test_setup(test_both_ways_tell_the_same, begin),
         cmocka_unit_test_setup(test_they_are_listed, begin),
         cmocka_unit_test_setup(test_they_are_retried, begin),
         cmocka_unit_test_setup(test_further_groups_are_one, begin),

@@ -84,21 +84,41 @@ void groups_fold(const char *text, size_t n, struct buf *to)
     }
 }
 
-void groups_add(struct groups *g, const char *text, size_t n, const char *id, size_t id_len,
-                int64_t ms)
+/* The group of these bytes, with so many jobs more, of which the first failed then. */
+static struct group *count_in(struct groups *g, const char *text, size_t n, int64_t count,
+                              int64_t first_ms)
 {
     CLEANUP_BUF struct buf name = BUF_INIT;
     struct group *group;
 
     buf_add(&name, text, n);
     group = group_of(g, buf_str(&name));
-    group->count++;
-    if (ms > 0 && (group->first_ms == 0 || ms < group->first_ms))
-        group->first_ms = ms;
+    group->count += count;
+    if (first_ms > 0 && (group->first_ms == 0 || first_ms < group->first_ms))
+        group->first_ms = first_ms;
+    return group;
+}
+
+void groups_add(struct groups *g, const char *text, size_t n, const char *id, size_t id_len,
+                int64_t ms)
+{
+    struct group *group = count_in(g, text, n, 1, ms);
+
     if (ms < group->last_ms)
         return;
     group->last_ms = ms;
     text_copy(group->id, id_len < sizeof(group->id) ? id_len + 1 : sizeof(group->id), id);
+}
+
+void groups_join(struct groups *g, const char *text, size_t n, int64_t count, int64_t first_ms,
+                 int64_t last_ms, const char *id)
+{
+    struct group *group = count_in(g, text, n, count, first_ms);
+
+    if (group->id[0] != '\0' && last_ms <= group->last_ms)
+        return;
+    group->last_ms = last_ms;
+    text_copy(group->id, sizeof(group->id), id);
 }
 
 static int by_count(const void *a, const void *b)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ask/listing.h"
+#include "ask/reasons.h"
 #include "ask/replies.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -212,13 +213,46 @@ static int show_pages(struct ls *ls, int64_t *limit, struct err *err)
     return 0;
 }
 
+/* The library counts the dead jobs by reason: so their outcomes need not come here. */
+static int count_dead(struct ls *ls, struct err *err)
+{
+    struct reasons reasons;
+    int result = 0;
+
+    reasons_init(&reasons, ls->queue);
+    while (!reasons.is_over && result == 0 && !out_has_failed()) {
+        struct reply *page = reasons_next(&reasons, &ls->cli->server, err);
+
+        for (size_t i = REASONS_FIRST; i < reply_count(page); i++) {
+            const struct reply *row = reply_at(page, i), *text = reply_at(row, REASON_TEXT);
+
+            groups_join(
+                ls->groups, reply_str(text), reply_len(text),
+                reply_int(reply_at(row, REASON_COUNT)), reply_int(reply_at(row, REASON_FIRST_MS)),
+                reply_int(reply_at(row, REASON_LAST_MS)), reply_str(reply_at(row, REASON_LAST_ID)));
+        }
+        result = page == NULL ? -1 : 0;
+        reply_free(page);
+    }
+    reasons_done(&reasons);
+    return result;
+}
+
+/* Are all dead jobs of the queue to be counted by reason? */
+static bool are_dead_counted(const struct ls *ls)
+{
+    return strcmp(ls->by, "reason") == 0 && ls->state == &states[JOB_STATE_DEAD] &&
+           ls->filter.key == NULL && ls->filter.reason == NULL &&
+           cli_value(ls->cli, "limit") == NULL;
+}
+
 /* The groups of this state, or its jobs. */
 static int show_groups(struct ls *ls, int64_t *limit, struct err *err)
 {
     int result;
 
     ls->groups = groups_new();
-    result = show_pages(ls, limit, err);
+    result = are_dead_counted(ls) ? count_dead(ls, err) : show_pages(ls, limit, err);
     if (result == 0)
         groups_show(ls->groups, ls->cli->json, ls->by, ls->name, ls->now_ms);
     groups_free(ls->groups);

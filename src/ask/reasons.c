@@ -1,0 +1,40 @@
+#include "ask/reasons.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define PAGE "500" /* takes Redis some two milliseconds */
+
+void reasons_init(struct reasons *r, const char *queue)
+{
+    *r = (struct reasons){.queue = queue, .cursor = mem_strdup("")};
+}
+
+void reasons_done(struct reasons *r)
+{
+    free(r->cursor);
+}
+
+/* A cursor that stands still would make us ask for ever. */
+static int move_on(struct reasons *r, const struct reply *cursor, struct err *err)
+{
+    if (reply_kind(cursor) != REPLY_STR ||
+        (reply_len(cursor) > 0 && strcmp(reply_str(cursor), r->cursor) == 0))
+        return err_set(err, ERR_DATA, "the reasons of dead jobs came with a bad cursor");
+    free(r->cursor);
+    r->cursor = mem_strdup(reply_str(cursor));
+    r->is_over = r->cursor[0] == '\0';
+    return 0;
+}
+
+struct reply *reasons_next(struct reasons *r, struct ask_server *s, struct err *err)
+{
+    struct reply *page = ask_words(s, err, "later_v1_reasons", r->queue, r->cursor, PAGE, NULL);
+
+    if (page != NULL && move_on(r, reply_at(page, REASONS_CURSOR), err) == 0)
+        return page;
+    reply_free(page);
+    return NULL;
+}
