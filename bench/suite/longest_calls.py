@@ -403,6 +403,85 @@ def _(b):
     b.timed("later_stats")
 
 
+@case("later_v1_queues", "a page of 10,000 queues that use all their sets")
+def _(b):
+    b.fill(10000, "redis.call('SADD', R .. ':names', 'q' .. i) redis.call('ZADD', R .. ':index', 0, 'queue:q' .. i)")
+    b.fill(200, "for p = 0, 9 do redis.call('ZADD', R .. ':q:q' .. i .. ':' .. p, 1, 'j1') end "
+                "for _, set in ipairs({'due', 'solo', 'dead', 'done', 'parked'}) do "
+                "redis.call('ZADD', R .. ':' .. set .. ':q' .. i, 1, 'j1') end")
+    b.timed("later_v1_queues", "", 200)
+
+
+@case("later_v1_queues", "a page of 10,000 idle queues")
+def _(b):
+    b.fill(10000, "redis.call('SADD', R .. ':names', 'q' .. i) redis.call('ZADD', R .. ':index', 0, 'queue:q' .. i)")
+    b.timed("later_v1_queues", "", 200)
+
+
+@case("later_v1_queues", "a page of 10,000 queues that the index of names lacks")
+def _(b):
+    b.fill(10000, "redis.call('SADD', R .. ':names', 'q' .. i)")
+    b.timed("later_v1_queues", ".0:0", 200)
+
+
+@case("later_v1_running", "1,000 jobs of 1 KiB run")
+def _(b):
+    b.held("run", 1000, 1024)
+    b.timed("later_v1_running")
+
+
+@case("later_v1_running", "1,000 jobs of 16 KiB run")
+def _(b):
+    b.held("run", 1000, PAGE_BYTES)
+    b.timed("later_v1_running")
+
+
+@case("later_v1_summary", "10,000 late queues")
+def _(b):
+    b.fill(10000, "redis.call('SADD', R .. ':names', 'q' .. i) redis.call('ZADD', R .. ':heads', i, 'q' .. i) "
+                  "for p = 0, 9 do redis.call('ZADD', R .. ':q:q' .. i .. ':' .. p, i, 'j1') end")
+    b.timed("later_v1_summary")
+
+
+def dead_of(b, n, output_bytes):
+    """n dead jobs that died of the same, but for a number."""
+    b.fill(n, "local id = string.format('j%011d', i) redis.call('ZADD', R .. ':dead:q', i, id) "
+              "redis.call('HSET', R .. ':errors', id, 'dead 1 ' .. i .. ' 1 exit status 1: order ' .. i .. ' is gone\\n' .. "
+              "string.rep('o', tonumber(ARGV[3])))", output_bytes)
+
+
+@case("later_v1_reasons", "1,000 of 10,000 dead")
+def _(b):
+    dead_of(b, 10000, 0)
+    b.timed("later_v1_reasons", "q", "", 1000)
+
+
+@case("later_v1_reasons", "1,000 dead, 4 KiB of output")
+def _(b):
+    dead_of(b, 1000, 4096)
+    b.timed("later_v1_reasons", "q", "", 1000)
+
+
+@case("later_v1_ahead", "60 minutes, 1,200,000 waiting jobs in 12 sets")
+def _(b):
+    for name in ["q:q:" + str(p) for p in range(10)] + ["solo:q", "due:q"]:
+        b.fill(100000, "redis.call('ZADD', R .. ':' .. ARGV[3], (i * 7919) % 3600000, string.format('j%011d', i))", name)
+    b.timed("later_v1_ahead", "q", 0, 60000, 60)
+
+
+@case("later_v1_ahead", "60 minutes, 300 raw members of 1 MiB")
+def _(b):
+    b.fill(300, "redis.call('ZADD', R .. ':due:q', i * 12000, i .. string.rep('x', 1048576))")
+    b.timed("later_v1_ahead", "q", 0, 60000, 60)
+
+
+@case("later_v1_gate_names", "a page of 100,000 parked jobs")
+def _(b):
+    b.fill(100000, "redis.call('HSET', R .. ':parked', string.format('j%011d', i), "
+                   "'1795000000000000 0 1795000000000 1\\nlock:l' .. i .. '\\nsem:s\\nrate:r')")
+    b.timed("later_v1_gate_names", "4:0", 500)
+
+
 @case("later_v1_list", "200 dead, 16 KiB, 16 KiB of output")
 def _(b):
     worker, ids = b.held("q", 200, PAGE_BYTES)
