@@ -6,9 +6,14 @@
 #include "health/namespace.h"
 #include "json/gate.h"
 #include "json/put.h"
+#include "json/stats.h"
 #include "json/worker.h"
+#include "web/history.h"
 
 #define GATES_A_CALL 40
+#define GATES_MAX 600    /* of a page: more than later_v1_gate_names tells */
+#define GATE_NAMES "200" /* entries that it looks at */
+#define KEPT_MS 10000
 
 /* The health of the namespace. That Redis cannot be asked is an answer, too. */
 static json_t *health(struct api_call *call)
@@ -66,51 +71,140 @@ static json_t *workers(struct api_call *call)
 
 /* ---- gates */
 
-/* Those that are held or waited for, of these names: kind, name, kind, name... */
-static int put_gates(struct api_call *call, const struct reply *names, const struct reply *people,
-                     json_t *list)
+/* These gates, but those that nobody holds or waits for. 0, or -1 with call->err. */
+static int put_gates(json_t *list, struct api_call *call, const char *const *ids, size_t n,
+                     const struct reply *people)
 {
-    char ids[GATES_A_CALL][300];
-    size_t from = 0, n = reply_count(names) / 2;
-
-    while (from < n) {
+    for (size_t from = 0; from < n;) {
         struct ask_call words = {.n = 0};
         struct reply *r;
 
-        for (size_t i = 0; i < GATES_A_CALL && from < n; i++, from++) {
-            (void)snprintf(ids[i], sizeof(ids[i]), "%s:%s", reply_str(reply_at(names, 2 * from)),
-                           reply_str(reply_at(names, 2 * from + 1)));
-            ask_call_puts(&words, ids[i]);
-        }
+        for (size_t i = 0; i < GATES_A_CALL && from < n; i++)
+            ask_call_puts(&words, ids[from++]);
         r = ask_fcall(call->server, "later_v1_gates", &words, &call->err);
         if (r == NULL)
             return -1;
-        for (size_t i = 0; i < reply_count(r); i++)
-            (void)json_array_append_new(list, gate_to_json(reply_at(r, i), people));
+        for (size_t i = 0; i < reply_count(r); i++) {
+            if (!gate_is_idle(reply_at(r, i)) || n == 1)
+                (void)json_array_append_new(list, gate_to_json(reply_at(r, i), people));
+        }
         reply_free(r);
     }
     return 0;
 }
 
+/* One gate by its id, or a page of those that matter now. */
 static json_t *gates(struct api_call *call)
 {
-    struct reply *names = api_ask(call, "later_find", "", "kind", "gate", "limit", "400", NULL);
-    struct reply *people = names != NULL ? api_ask(call, "later_v1_workers", NULL) : NULL;
-    json_t *out = NULL, *list = json_array();
+    const char *one = http_query(call->request, "gate"), *ids[GATES_MAX];
+    struct reply *people = api_ask(call, "later_v1_workers", NULL), *names = NULL;
+    json_t *list = json_array(), *out = NULL;
+    size_t n = 0;
 
-    if (people != NULL && put_gates(call, names, people, list) == 0) {
+    if (one[0] != '\0')
+        ids[n++] = one;
+    else if (people != NULL)
+        names = api_ask(call, "later_v1_gate_names", http_query(call->request, "after"), GATE_NAMES,
+                        NULL);
+    for (size_t i = 1; i < reply_count(names) && n < GATES_MAX; i++)
+        ids[n++] = reply_str(reply_at(names, i));
+    if (people != NULL && call->err.code == ERR_NONE &&
+        put_gates(list, call, ids, n, people) == 0) {
         out = api_object(reply_int(reply_at(people, 0)));
         json_put(out, "gates", json_incref(list));
+        json_put_if(out, "after", reply_at(names, 0));
     }
     json_decref(list);
-    reply_free(people);
     reply_free(names);
+    reply_free(people);
+    return out;
+}
+
+/* ---- overview */
+
+/* Of later_v1_summary. */
+enum {
+    SUMMARY_NOW,
+    SUMMARY_WORKERS,
+    SUMMARY_RUNNING,
+    SUMMARY_JOBS,
+    SUMMARY_QUEUES,
+    SUMMARY_PARKED,
+    SUMMARY_PAUSED,
+    SUMMARY_UNSERVED,
+    SUMMARY_OLDEST,
+    SUMMARY_OLDEST_MS,
+    SUMMARY_ROWS,
+    SUMMARY_STATES
+};
+
+/* What is asked of many keys, and changes slowly, is asked again after ten seconds. */
+static json_t *kept(struct kept *k, json_t *(*make)(struct api_call *, int64_t),
+                    struct api_call *call, int64_t now_ms)
+{
+    struct mono now = mono_now();
+
+    if (k->value == NULL || !mono_before(now, k->until)) {
+        json_t *made = make(call, now_ms);
+
+        if (made == NULL)
+            return NULL;
+        json_decref(k->value);
+        k->value = made;
+        k->until = mono_add_ms(mono_now(), KEPT_MS);
+    }
+    return json_incref(k->value);
+}
+
+static json_t *make_health(struct api_call *call, int64_t now_ms)
+{
+    (void)now_ms;
+    return health(call);
+}
+
+static json_t *oldest(const struct reply *r)
+{
+    json_t *one = json_object();
+
+    json_put_reply(one, "queue", reply_at(r, SUMMARY_OLDEST));
+    json_put_int(one, "due_ms", reply_int(reply_at(r, SUMMARY_OLDEST_MS)));
+    return one;
+}
+
+static json_t *overview(struct api_call *call)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } numbers[] = {{"workers", SUMMARY_WORKERS},  {"running", SUMMARY_RUNNING},
+                   {"jobs", SUMMARY_JOBS},        {"queues", SUMMARY_QUEUES},
+                   {"parked", SUMMARY_PARKED},    {"paused", SUMMARY_PAUSED},
+                   {"unserved", SUMMARY_UNSERVED}};
+    struct reply *r = api_ask(call, "later_v1_summary", NULL);
+    struct stats_rows rows = {reply_at(r, SUMMARY_ROWS), reply_at(r, SUMMARY_STATES),
+                              reply_int(reply_at(r, SUMMARY_NOW))};
+    json_t *out, *well, *history;
+
+    if (r == NULL)
+        return NULL;
+    well = kept(&call->api->health, make_health, call, rows.now_ms);
+    history = kept(&call->api->history, history_of_all, call, rows.now_ms);
+    out = api_object(rows.now_ms);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (reply_kind(reply_at(r, numbers[i].at)) == REPLY_INT)
+            json_put_int(out, numbers[i].name, reply_int(reply_at(r, numbers[i].at)));
+    }
+    if (reply_len(reply_at(r, SUMMARY_OLDEST)) > 0)
+        json_put(out, "oldest_due", oldest(r));
+    json_put(out, "worst", stats_queues_to_json(&rows));
+    json_put(out, "health", well);
+    if (history != NULL)
+        json_put(out, "history", history);
+    reply_free(r);
     return out;
 }
 
 const struct route fleet_routes[] = {
-    {false, "health", health},
-    {false, "workers", workers},
-    {false, "gates", gates},
-    {false, NULL, NULL},
+    {false, "overview", overview}, {false, "health", health}, {false, "workers", workers},
+    {false, "gates", gates},       {false, NULL, NULL},
 };

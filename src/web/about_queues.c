@@ -1,79 +1,106 @@
 #include "web/about_queues.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ask/listing.h"
 #include "ask/replies.h"
-#include "ask/series.h"
-#include "base/mem.h"
 #include "base/text.h"
-#include "json/explain.h"
-#include "json/history.h"
 #include "json/job_row.h"
 #include "json/put.h"
 #include "json/stats.h"
+#include "web/history.h"
 
 #define MINUTE_MS 60000
-#define HISTORY_MINUTES 60
+#define QUEUES_MAX 200
+
+/* ---- pages of queues */
+
+/* How many jobs of each queue run, as far as that is told. running: of later_v1_running. */
+static void put_running(json_t *list, const struct reply *running)
+{
+    const struct reply *counts = reply_at(running, 1);
+    json_t *of = json_object();
+
+    for (size_t i = 0; i + 1 < reply_count(counts); i += 2)
+        json_put_int(of, reply_str(reply_at(counts, i)), reply_int(reply_at(counts, i + 1)));
+    for (size_t i = 0; reply_kind(counts) == REPLY_ARRAY && i < json_array_size(list); i++) {
+        json_t *row = json_array_get(list, i);
+        const json_t *n = json_object_get(of, json_string_value(json_object_get(row, "queue")));
+
+        json_put_int(row, "running", json_integer_value(n));
+    }
+    json_decref(of);
+}
 
 static json_t *queues(struct api_call *call)
 {
-    struct reply *r = api_ask(call, "later_stats", NULL);
+    char count[24];
+    struct reply *r, *running;
+    struct stats_rows rows;
     json_t *out, *list;
 
+    (void)snprintf(count, sizeof(count), "%lld",
+                   (long long)api_number(call, "count", 1, QUEUES_MAX, QUEUES_MAX));
+    r = api_ask(call, "later_v1_queues", http_query(call->request, "after"), count, NULL);
     if (r == NULL)
         return NULL;
-    out = api_object(reply_int(reply_at(r, STATS_NOW)));
-    list = json_array();
-    for (size_t i = 0; i < stats_nqueues(r); i++)
-        (void)json_array_append_new(list, stats_queue_to_json(r, i));
+    running = api_ask(call, "later_v1_running", NULL);
+    rows = (struct stats_rows){reply_at(r, 2), reply_at(r, 3), reply_int(reply_at(r, 0))};
+    out = api_object(rows.now_ms);
+    list = stats_queues_to_json(&rows);
+    put_running(list, running);
     json_put(out, "queues", list);
-    json_put_int(out, "more_queues", reply_int(reply_at(r, STATS_MORE)));
+    json_put_if(out, "after", reply_at(r, 1));
+    reply_free(running);
     reply_free(r);
     return out;
 }
 
 /* ---- one queue */
 
-/* The last hour by the minute. */
-static json_t *history_of(struct api_call *call, const char *queue, int64_t now_ms)
+/* How many jobs are due in each of the next sixty minutes. */
+static void put_ahead(json_t *out, struct api_call *call, int64_t now_ms)
 {
-    struct series_span span = {
-        .from = now_ms / MINUTE_MS - HISTORY_MINUTES + 1, .bucket = 1, .nbuckets = HISTORY_MINUTES};
-    history_row *rows = mem_new(HISTORY_MINUTES * sizeof(*rows));
-    json_t *out = NULL, *list;
+    char from[24];
+    struct reply *r;
+    json_t *list;
 
-    if (series_read(call->server, queue, &span, rows, &call->err) == 0) {
-        out = json_object();
-        list = json_array();
-        json_put_int(out, "from_ms", span.from * MINUTE_MS);
-        json_put_int(out, "by_ms", MINUTE_MS);
-        for (size_t i = 0; i < HISTORY_MINUTES; i++)
-            (void)json_array_append_new(list, history_row_to_json(rows[i]));
-        json_put(out, "buckets", list);
+    (void)snprintf(from, sizeof(from), "%lld", (long long)now_ms);
+    r = api_ask(call, "later_v1_ahead", call->name[0], from, "60000", "60", NULL);
+    if (r == NULL)
+        return;
+    list = json_array();
+    for (size_t i = 0; i < reply_count(r); i++) {
+        json_t *one = json_object();
+
+        json_put_int(one, "from_ms", now_ms + (int64_t)i * MINUTE_MS);
+        json_put_int(one, "jobs", reply_int(reply_at(r, i)));
+        (void)json_array_append_new(list, one);
     }
-    free(rows);
-    return out;
+    json_put(out, "ahead", list);
+    reply_free(r);
 }
 
 static json_t *queue(struct api_call *call)
 {
     struct reply *r = api_ask(call, "later_stats", call->name[0], NULL);
     int64_t now_ms = reply_int(reply_at(r, STATS_NOW));
+    struct stats_rows rows;
     json_t *out, *history;
 
     if (r == NULL)
         return NULL;
-    history = history_of(call, call->name[0], now_ms);
+    history = history_of_queue(call, call->name[0], now_ms);
     if (history == NULL) {
         reply_free(r);
         return NULL;
     }
+    rows = stats_rows(r);
     out = api_object(now_ms);
-    json_put(out, "queue", stats_queue_to_json(r, 0));
+    json_put(out, "queue", stats_queue_to_json(&rows, 0));
     json_put(out, "history", history);
+    put_ahead(out, call, now_ms);
     reply_free(r);
     return out;
 }

@@ -5,14 +5,15 @@
 
 #include "base/text.h"
 #include "json/put.h"
+#include "web/about_dead.h"
 #include "web/about_fleet.h"
 #include "web/about_jobs.h"
 #include "web/about_named.h"
 #include "web/about_queues.h"
 #include "web/changes.h"
 
-static const struct route *const all_routes[] = {fleet_routes, queue_routes, job_routes,
-                                                 named_routes, write_routes};
+static const struct route *const all_routes[] = {fleet_routes, queue_routes, dead_routes,
+                                                 job_routes,   named_routes, write_routes};
 
 /* ---- errors */
 

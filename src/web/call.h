@@ -9,12 +9,20 @@
 #include <stdbool.h>
 
 #include "ask/ask.h"
+#include "base/clock.h"
 #include "web/http.h"
+
+/* A part of an answer that is asked again only after a while. */
+struct kept {
+    json_t *value; /* NULL: it was not asked yet */
+    struct mono until;
+};
 
 /* What the questions share. */
 struct api {
     struct ask_server read, write; /* each with a user of its own */
     bool may_write, shows_payloads;
+    struct kept health, history;
 };
 
 /* One question. */

@@ -218,6 +218,8 @@ void web_free(struct web *w)
     ask_disconnect(&w->api.read);
     ask_disconnect(&w->api.write);
     recent_free(w->recent);
+    json_decref(w->api.health.value);
+    json_decref(w->api.history.value);
     mem_free_list(w->hosts);
     explicit_bzero(&w->access, sizeof(w->access));
     free(w);

@@ -16,7 +16,7 @@
 #include "json/stats.h"
 #include "json/worker.h"
 
-static void put_pause(struct table *t, const struct reply *r, size_t i, int64_t now_ms)
+static void put_pause(struct table *t, const struct stats_rows *r, size_t i, int64_t now_ms)
 {
     CLEANUP_BUF struct buf text = BUF_INIT;
     struct pause p;
@@ -32,7 +32,7 @@ static void put_pause(struct table *t, const struct reply *r, size_t i, int64_t 
     table_add(t, buf_str(&text), text.len);
 }
 
-static void put_queue(struct table *t, const struct reply *r, size_t i, int64_t now_ms)
+static void put_queue(struct table *t, const struct stats_rows *r, size_t i, int64_t now_ms)
 {
     static const int counts[] = {QUEUE_DEAD, QUEUE_KEPT, QUEUE_DONE, QUEUE_DIED, QUEUE_CANCELLED};
     const struct reply *name = stats_queue(r, i, QUEUE_NAME), *due = stats_queue(r, i, QUEUE_DUE);
@@ -66,7 +66,7 @@ static void put_notes(const struct reply *notes, int64_t now_ms)
 }
 
 /* Has the queue nothing that waits, runs or is dead, and no pause? */
-static bool is_idle(const struct reply *r, size_t i)
+static bool is_idle(const struct stats_rows *r, size_t i)
 {
     int64_t n = reply_int(stats_queue(r, i, QUEUE_WAITING)) +
                 reply_int(stats_queue(r, i, QUEUE_RAW)) + reply_int(stats_queue(r, i, QUEUE_DEAD));
@@ -77,7 +77,7 @@ static bool is_idle(const struct reply *r, size_t i)
 }
 
 /* By name, those that are idle behind the others: there may be hundreds of them. */
-static void put_queues(struct table *t, const struct reply *r, int64_t now_ms)
+static void put_queues(struct table *t, const struct stats_rows *r, int64_t now_ms)
 {
     size_t n = stats_nqueues(r);
 
@@ -94,17 +94,18 @@ static void stats_show(const struct reply *r)
         {"RUNNING", true, false},         {"PARKED", true, false},     {"DEAD", true, false},
         {"KEPT", true, TABLE_SPARE},      {"DONE", true, TABLE_SPARE}, {"DIED", true, TABLE_SPARE},
         {"CANCELLED", true, TABLE_SPARE}, {"PAUSED", false, true}};
-    int64_t now_ms = reply_int(reply_at(r, STATS_NOW));
+    struct stats_rows rows = stats_rows(r);
+    int64_t now_ms = rows.now_ms;
     struct table t;
 
     out_printf("workers %lld, running %lld, jobs %lld\n",
                (long long)reply_int(reply_at(r, STATS_WORKERS)),
                (long long)reply_int(reply_at(r, STATS_RUNNING)),
                (long long)reply_int(reply_at(r, STATS_JOBS)));
-    if (stats_nqueues(r) > 0) {
+    if (stats_nqueues(&rows) > 0) {
         out_printf("\n");
         table_init(&t, columns, sizeof(columns) / sizeof(columns[0]));
-        put_queues(&t, r, now_ms);
+        put_queues(&t, &rows, now_ms);
         table_flush(&t);
         table_done(&t);
     }
