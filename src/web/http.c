@@ -31,6 +31,7 @@ struct visit {
     int fd;
     struct mono until;
     bool has_begun;
+    struct http_stream *stream; /* its answer, or NULL */
     struct buf target, path, body;
     struct buf query[QUERIES_MAX];
     size_t nqueries;
@@ -114,6 +115,81 @@ static void read_path(struct http_request *r, struct buf *to, const char *url)
         r->segment[i] = to->data + begin[i];
 }
 
+/* ---- a body without an end */
+
+#define STREAM_BLOCK 4096
+
+struct http_stream {
+    struct visit *visit; /* NULL until it is an answer */
+    struct MHD_Connection *connection;
+    bool is_suspended, has_ended;
+    struct buf bytes;
+    void (*gone)(void *arg, struct http_stream *s);
+    void *arg;
+};
+
+struct http_stream *http_stream_new(void (*gone)(void *arg, struct http_stream *s), void *arg)
+{
+    struct http_stream *s = mem_new(sizeof(*s));
+
+    s->gone = gone;
+    s->arg = arg;
+    return s;
+}
+
+static void go_on(struct http_stream *s)
+{
+    if (!s->is_suspended)
+        return;
+    s->is_suspended = false;
+    MHD_resume_connection(s->connection);
+    loop_timer_set(s->visit->http->timer, 0);
+}
+
+bool http_stream_add(struct http_stream *s, const void *p, size_t n)
+{
+    if (s->bytes.len + n > HTTP_STREAM_MAX)
+        return false;
+    buf_add(&s->bytes, p, n);
+    go_on(s);
+    return true;
+}
+
+void http_stream_end(struct http_stream *s)
+{
+    s->has_ended = true;
+    go_on(s);
+}
+
+static ssize_t read_stream(void *arg, uint64_t at, char *to, size_t max)
+{
+    struct http_stream *s = arg;
+    size_t n = s->bytes.len < max ? s->bytes.len : max;
+
+    (void)at;
+    if (n == 0 && s->has_ended)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (n == 0) {
+        s->is_suspended = true;
+        MHD_suspend_connection(s->connection);
+        return 0;
+    }
+    memcpy(to, s->bytes.data, n);
+    buf_drop(&s->bytes, n);
+    return (ssize_t)n;
+}
+
+static void free_stream(void *arg)
+{
+    struct http_stream *s = arg;
+
+    if (s->visit != NULL)
+        s->visit->stream = NULL;
+    s->gone(s->arg, s);
+    buf_done(&s->bytes);
+    free(s);
+}
+
 /* ---- what it is answered */
 
 static void add(struct MHD_Response *r, const char *name, const char *value)
@@ -125,7 +201,9 @@ static struct MHD_Response *make_response(struct http_answer *a)
 {
     size_t n = a->body.len;
     struct MHD_Response *r =
-        a->constant != NULL
+        a->stream != NULL ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                              read_stream, a->stream, free_stream)
+        : a->constant != NULL
             ? MHD_create_response_from_buffer(a->constant_len, (void *)(uintptr_t)a->constant,
                                               MHD_RESPMEM_PERSISTENT)
             : MHD_create_response_from_buffer(n, n > 0 ? buf_take(&a->body) : NULL,
@@ -188,6 +266,12 @@ static enum MHD_Result answer(struct visit *v, struct MHD_Connection *c, const c
 
     read_path(&r, &v->path, url);
     v->http->answer(v->http->arg, &r, &a);
+    if (a.stream != NULL) {
+        v->stream = a.stream;
+        v->until = MONO_NEVER;
+        a.stream->visit = v;
+        a.stream->connection = c;
+    }
     return send_answer(c, &a);
 }
 
@@ -311,9 +395,9 @@ struct http *http_new(struct loop *loop, http_f *answer_f, void (*left)(void *ar
     h->timer = loop_timer_new(loop, on_timer, h);
     h->deadline = loop_timer_new(loop, on_deadline, h);
     h->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, h,
-        MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-        h, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        on_request, h, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, h, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)MEMORY_MAX, MHD_OPTION_UNESCAPE_CALLBACK, keep_encoded, NULL,
         MHD_OPTION_URI_LOG_CALLBACK, on_target, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_END);
@@ -331,6 +415,11 @@ void http_free(struct http *h)
     if (h == NULL)
         return;
     loop_fd_free(h->watch);
+    for (struct visit *v = h->visits; v != NULL; v = v->next)
+        if (v->stream != NULL)
+            http_stream_end(v->stream);
+    if (h->daemon != NULL)
+        (void)MHD_run(h->daemon);
     if (h->daemon != NULL)
         MHD_stop_daemon(h->daemon);
     loop_timer_free(h->timer);

@@ -28,6 +28,18 @@ const char *http_query(const struct http_request *r, const char *name);
 /* A header; "" if it is not there. */
 const char *http_header(const struct http_request *r, const char *name);
 
+/*
+ * A body without an end, which somebody adds to. The client that does not take it is left behind:
+ * more than HTTP_STREAM_MAX bytes do not wait for him.
+ */
+#define HTTP_STREAM_MAX 262144
+struct http_stream;
+/* gone: called once, when the connection has ended. The stream is freed then. */
+struct http_stream *http_stream_new(void (*gone)(void *arg, struct http_stream *s), void *arg);
+/* False: there is no room for it, and nothing was added. */
+bool http_stream_add(struct http_stream *s, const void *p, size_t n);
+void http_stream_end(struct http_stream *s);
+
 struct http_answer {
     unsigned status;
     const char *type;       /* media type */
@@ -35,6 +47,7 @@ struct http_answer {
     const char *etag;       /* NULL: it is not kept by anybody */
     const void *constant;   /* in place of body: bytes that stay */
     size_t constant_len;
+    struct http_stream *stream; /* in place of body */
     struct buf body;
 };
 

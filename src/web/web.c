@@ -14,6 +14,7 @@
 #include "web/listen.h"
 #include "web/page.h"
 #include "web/recent.h"
+#include "web/tail.h"
 
 /* A question holds up all others: a server that does not answer is given up soon, and then left
  * alone for a moment. */
@@ -27,6 +28,7 @@ struct web {
     struct access_rules access;
     struct api api;
     struct recent *recent;
+    struct tail *tail;
     struct mono rests_until;
     struct http *http;
     struct door *door;
@@ -78,6 +80,13 @@ static void change(struct web *w, const struct http_request *r, const char *who,
     log_notice("event=changed who=\"%s\" what=\"%.200s\" status=%u", who, r->target, a->status);
 }
 
+/* api v1 NS tail */
+static bool is_tail(const struct web *w, const struct http_request *r)
+{
+    return !r->is_post && r->n == 4 && strcmp(r->segment[3], "tail") == 0 &&
+           strcmp(r->segment[2], w->api.read.target.ns) == 0;
+}
+
 static void on_request(void *arg, const struct http_request *r, struct http_answer *a)
 {
     struct web *w = arg;
@@ -89,6 +98,8 @@ static void on_request(void *arg, const struct http_request *r, struct http_answ
         refuse(a, 404, "there is nothing at this address");
     else if (!access_check(&w->access, r, who))
         refuse(a, 401, "give the token: Authorization: Bearer TOKEN");
+    else if (is_tail(w, r))
+        tail_answer(w->tail, a);
     else if (r->is_post)
         change(w, r, who, a);
     else
@@ -188,6 +199,7 @@ static int start(struct web *w, struct loop *loop, const struct target_flags *fl
     read_hosts(w);
     w->api.may_write = w->conf->web_write != 0;
     w->api.shows_payloads = w->conf->web_payloads != 0;
+    w->tail = tail_new(loop, &w->api.read);
     w->http = http_new(loop, on_request, on_left, w);
     if (w->http == NULL)
         return err_set(err, ERR_SYSTEM, "the HTTP library does not start");
@@ -215,6 +227,7 @@ void web_free(struct web *w)
     door_free(w->door);
     w->door = NULL;
     http_free(w->http);
+    tail_free(w->tail);
     ask_disconnect(&w->api.read);
     ask_disconnect(&w->api.write);
     recent_free(w->recent);

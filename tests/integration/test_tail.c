@@ -16,7 +16,7 @@
 #include "../support/env.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "cli/show/tail_event.h"
+#include "json/tail_event.h"
 #include "fixture.h"
 
 #define LONG_MS 60000

@@ -370,6 +370,82 @@ static void test_a_hundred_viewers_cost_what_one_costs(void **state)
     assert_int_equal(calls(), 0); /* nobody looks */
 }
 
+/* Read from the stream until it has this text. */
+static void read_until(int fd, const char *text)
+{
+    char piece[4096];
+    ssize_t n;
+
+    while (out.len == 0 || strstr(buf_str(&out), text) == NULL) {
+        n = recv(fd, piece, sizeof(piece), 0);
+        if (n <= 0)
+            fail_msg("the stream ended before '%s': %s", text, buf_str(&out));
+        buf_add(&out, piece, (size_t)n);
+    }
+}
+
+static int open_tail(void)
+{
+    CLEANUP_FREE char *text =
+        mem_printf("GET /api/v1/default/tail HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                   "Authorization: Bearer %s\r\n\r\n",
+                   port, token);
+    int fd = dial();
+
+    write_all(fd, text, strlen(text));
+    buf_clear(&out);
+    read_until(fd, "\n\n");
+    return fd;
+}
+
+#define TAILS 24 /* TAIL_MAX */
+
+/* -> how many heard it */
+static int64_t publish(const char *text)
+{
+    struct reply *r = test_redis_call(&redis, "PUBLISH", ROOT ":events", text, NULL);
+    int64_t n = reply_int(r);
+
+    reply_free(r);
+    return n;
+}
+
+static bool is_unfollowed(void *arg)
+{
+    (void)arg;
+    return publish("1 1 0") == 0;
+}
+
+static void test_the_tail_tells_what_happens(void **state)
+{
+    int fds[TAILS];
+
+    (void)state;
+    start_web(NULL);
+    for (size_t i = 0; i < TAILS; i++) {
+        fds[i] = open_tail();
+        assert_says(&out, "Content-Type: text/event-stream");
+    }
+    assert_int_equal(get("/api/v1/default/tail"), 503);
+    assert_int_equal(publish("1 1 7\nno event"), 1);
+    do_redis("FCALL", "later_add", "1", ROOT, "mail", "x");
+    for (size_t i = 0; i < TAILS; i++) {
+        buf_clear(&out);
+        read_until(fds[i], "\"event\":\"added\"");
+        assert_says(&out, "event: left\ndata: {\"n\":7}");
+    }
+    /* A stream that is read by nobody ends with its connection, and the subscription with the last.
+     */
+    for (size_t i = 0; i < TAILS; i++)
+        (void)close(fds[i]);
+    assert_true(test_until(is_unfollowed, NULL, LONG_MS));
+    fds[0] = open_tail();
+    proc_signal(&web, SIGTERM);
+    assert_int_equal(proc_wait(&web, LONG_MS), 0);
+    assert_int_equal(recv(fds[0], (char[1]){0}, 1, 0) >= 0, 1);
+    (void)close(fds[0]);
+}
+
 static bool is_back(void *arg)
 {
     (void)arg;
@@ -490,6 +566,7 @@ int main(void)
         WEB_TEST(test_many_connections_cost_no_memory),
         WEB_TEST(test_the_api_tells_what_the_command_tells),
         WEB_TEST(test_a_hundred_viewers_cost_what_one_costs),
+        WEB_TEST(test_the_tail_tells_what_happens),
         WEB_TEST(test_a_page_that_only_looks_changes_nothing),
         WEB_TEST(test_a_page_that_may_write_does_what_the_command_does),
         WEB_TEST(test_another_site_changes_nothing),

@@ -14,7 +14,7 @@
 #include "cli/complain.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/tail_event.h"
+#include "json/tail_event.h"
 
 #define FOLLOW_MS "15000" /* for so long Redis is asked to publish */
 #define RENEW_MS 5000     /* how often we renew, and check whether our output is still read */
@@ -31,24 +31,6 @@ struct events {
 };
 
 /* ---- what is shown */
-
-static void show_json(const struct tail_event *e, int64_t now_ms)
-{
-    static const char *const names[TAIL_NUMBERS] = {"due_ms", "start", "attempt", "code"};
-    json_t *line = json_object();
-
-    json_put_int(line, "time_ms", now_ms);
-    json_put_text(line, "event", e->event, strlen(e->event));
-    json_put_text(line, "id", e->id, strlen(e->id));
-    if (strcmp(e->queue, "-") != 0)
-        json_put_text(line, "queue", e->queue, strlen(e->queue));
-    for (int i = 0; i < TAIL_NUMBERS; i++)
-        if (e->numbers[i] >= 0)
-            json_put_int(line, names[i], e->numbers[i]);
-    if (e->text_len > 0)
-        json_put_text(line, "text", e->text, e->text_len);
-    json_print(line);
-}
 
 static void show_clock(int64_t ms)
 {
@@ -97,7 +79,7 @@ static void show(struct events *t, const struct tail_event *e, int64_t now_ms)
     int width = (int)strlen(e->queue);
 
     if (t->cli->json) {
-        show_json(e, now_ms);
+        json_print(tail_event_to_json(e, now_ms));
         return;
     }
     t->queue_width = width > t->queue_width ? width : t->queue_width;

@@ -9,10 +9,10 @@ const SHOW_MS = 200;
 
 const seconds = (ms) => `${clock(ms)}:${String(new Date(ms).getSeconds()).padStart(2, '0')}.${String(ms % 1000).padStart(3, '0')}`;
 
-const lateBy = (e) => (e.event === 'started' && isNumber(e.due_ms) && e.now_ms - e.due_ms >= 1000 ? `${span(e.now_ms - e.due_ms)} late` : '');
+const lateBy = (e) => (e.event === 'started' && isNumber(e.due_ms) && e.time_ms - e.due_ms >= 1000 ? `${span(e.time_ms - e.due_ms)} late` : '');
 
 const COLUMNS = [
-  {head: 'Time', cell: (e) => html`<span class="whole">${isNumber(e.now_ms) ? seconds(e.now_ms) : '–'}</span>`},
+  {head: 'Time', cell: (e) => html`<span class="whole">${isNumber(e.time_ms) ? seconds(e.time_ms) : '–'}</span>`},
   {head: 'Event', cell: (e) => html`<${Badge} state=${e.event} />`},
   {head: 'Queue', cell: (e) => (e.queue ? html`<${QueueLink} name=${e.queue} />` : '–')},
   {head: 'Job', cell: (e) => (e.id ? html`<${JobLink} id=${e.id} />` : '–')},

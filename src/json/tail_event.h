@@ -2,9 +2,10 @@
  * Parses what is published on R:events (src/lua/calls/tail.lua): a first line about the message,
  * then one event per line. Anybody might have published it, so what is malformed is refused. Pure.
  */
-#ifndef LATER_CLI_SHOW_TAIL_EVENT_H
-#define LATER_CLI_SHOW_TAIL_EVENT_H
+#ifndef LATER_JSON_TAIL_EVENT_H
+#define LATER_JSON_TAIL_EVENT_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,5 +26,7 @@ struct tail_event {
 /* line: without its LF. 0, or -1 if it is malformed. */
 int tail_page_parse(const char *line, size_t n, struct tail_page *ret);
 int tail_event_parse(const char *line, size_t n, struct tail_event *ret);
+
+json_t *tail_event_to_json(const struct tail_event *e, int64_t now_ms);
 
 #endif

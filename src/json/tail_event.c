@@ -1,9 +1,10 @@
-#include "cli/show/tail_event.h"
+#include "json/tail_event.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "json/put.h"
 
 static bool take_int(const char **p, size_t *n, int64_t *ret)
 {
@@ -43,4 +44,22 @@ int tail_event_parse(const char *line, size_t n, struct tail_event *ret)
     ret->text = line;
     ret->text_len = n == 1 && *line == '-' ? 0 : n;
     return 0;
+}
+
+json_t *tail_event_to_json(const struct tail_event *e, int64_t now_ms)
+{
+    static const char *const names[TAIL_NUMBERS] = {"due_ms", "start", "attempt", "code"};
+    json_t *line = json_object();
+
+    json_put_int(line, "time_ms", now_ms);
+    json_put_text(line, "event", e->event, strlen(e->event));
+    json_put_text(line, "id", e->id, strlen(e->id));
+    if (strcmp(e->queue, "-") != 0)
+        json_put_text(line, "queue", e->queue, strlen(e->queue));
+    for (int i = 0; i < TAIL_NUMBERS; i++)
+        if (e->numbers[i] >= 0)
+            json_put_int(line, names[i], e->numbers[i]);
+    if (e->text_len > 0)
+        json_put_text(line, "text", e->text, e->text_len);
+    return line;
 }
