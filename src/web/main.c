@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "conf/conf.h"
 #include "web/listen.h"
 #include "web/web.h"
+#include "worker/password.h"
 
 extern char **environ;
 
@@ -103,11 +105,27 @@ static struct conf *load(struct options *o, struct err *err)
         return NULL;
     if (o->listen != NULL) {
         free(conf->web_listen);
-        conf->web_listen = strdup(o->listen);
+        conf->web_listen = mem_strdup(o->listen);
     }
     if (o->may_write)
         conf->web_write = 1;
     return conf;
+}
+
+/* The service manager may give the token: %d/web-token. Password of Redis: worker/password.c. */
+static void take_credentials(struct conf *conf)
+{
+    const char *folder = getenv("CREDENTIALS_DIRECTORY");
+    char path[4096];
+
+    if (folder != NULL && conf->web_token_file[0] == '\0') {
+        (void)snprintf(path, sizeof(path), "%s/web-token", folder);
+        if (access(path, F_OK) == 0) {
+            free(conf->web_token_file);
+            conf->web_token_file = mem_strdup(path);
+        }
+    }
+    password_init();
 }
 
 static void on_signal(void *arg, int events)
@@ -165,6 +183,7 @@ int main(int argc, char **argv)
     conf = load(&o, &err);
     if (conf == NULL)
         return fail(&err);
+    take_credentials(conf);
     log_init(LOG_LEVEL_NOTICE);
     status = serve(conf, &o.flags, &stops);
     conf_free(conf);

@@ -11,7 +11,7 @@ trap 'exit 1' HUP INT TERM
 
 units=$work/units
 mkdir "$units"
-cp systemd/laterd.service systemd/laterd-redis.service "$units"
+cp systemd/laterd.service systemd/laterd-redis.service systemd/later-web.service "$units"
 sh scripts/unit-of-instances <systemd/laterd.service >"$units/laterd@.service"
 
 # exposure THRESHOLD UNIT [DROP-IN]: tenths, as --threshold has them
@@ -35,15 +35,16 @@ for unit in laterd.service laterd@.service; do
     exposure 20 "$unit" cgroups.conf
 done
 exposure 12 laterd-redis.service
+exposure 15 later-web.service
 
 # systemd reports unknown words on standard error and ignores them.
 mkdir "$units/laterd.service.d"
 printf '#!/bin/sh\n' >"$units/program"
 chmod 755 "$units/program"
-sed -i "s#^\(Exec[A-Za-z]*\)=\(laterd\|redis-server\)#\1=$units/program#" "$units"/*.service
+sed -i "s#^\(Exec[A-Za-z]*\)=\(laterd\|redis-server\|later-web\)#\1=$units/program#" "$units"/*.service
 cp "$units/laterd@.service" "$units/laterd@x.service"
 cp systemd/cgroups.conf systemd/strict.conf systemd/users.conf "$units/laterd.service.d"
-for unit in laterd.service laterd@x.service laterd-redis.service; do
+for unit in laterd.service laterd@x.service laterd-redis.service later-web.service; do
     systemd-analyze verify --man=no "$units/$unit" >"$work/out" 2>&1 || true
     if grep -E "^$units|^(laterd|Failed)" "$work/out"; then
         exit 1
