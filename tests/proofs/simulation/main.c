@@ -129,13 +129,19 @@ static bool run_for(int64_t us, int64_t audit_us, bool (*stop)(void *arg))
     return false;
 }
 
-/* A worker without work makes one look a second, and sometimes another call. */
-static void check_idle(unsigned calls)
+static size_t count_living(void)
 {
     size_t living = 0;
 
     for (size_t i = 0; i < workers_count(); i++)
         living += !worker_at(i)->owner.is_dead;
+    return living;
+}
+
+/* A worker without work makes one look a second, and sometimes another call. living: when the count
+ * began, since one that leaves meanwhile called, too. */
+static void check_idle(unsigned calls, size_t living)
+{
     if (calls > living * IDLE_CALLS_MAX * (unsigned)(SETTLE_US / SECOND) + PEOPLE_CALLS)
         world_break("busy-idle", "%zu workers without work made %u calls in %lld s", living, calls,
                     (long long)(SETTLE_US / SECOND));
@@ -143,6 +149,7 @@ static void check_idle(unsigned calls)
 
 static void live(const struct plan *plan, struct totals *t)
 {
+    size_t living;
     int64_t begin;
     unsigned calls;
 
@@ -161,9 +168,10 @@ static void live(const struct plan *plan, struct totals *t)
             return;
         }
         calls = net_calls();
+        living = count_living();
         (void)run_for(SETTLE_US, SETTLE_US, NULL);
     } while (!is_drained(NULL) && world.broken[0] == '\0');
-    check_idle(net_calls() - calls);
+    check_idle(net_calls() - calls, living);
     if (world.now_us - begin > t->longest_drain_us)
         t->longest_drain_us = world.now_us - begin;
     for (size_t i = 0; i < workers_count(); i++) {
