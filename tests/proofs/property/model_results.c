@@ -128,7 +128,8 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         out_text(out, "error ELATER_ARGS no amount");
         return;
     }
-    if (e->verb != VERB_PROGRESS)
+    /* The record of a plain short end is not read. */
+    if (e->verb != VERB_PROGRESS && (!e->is_short || ends_alone))
         m->moved += model_record_bytes(j) + (int64_t)strlen(e->output);
     if (is_refused(m, e, j, out))
         return;
