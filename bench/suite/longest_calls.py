@@ -409,19 +409,19 @@ def _(b):
     b.fill(200, "for p = 0, 9 do redis.call('ZADD', R .. ':q:q' .. i .. ':' .. p, 1, 'j1') end "
                 "for _, set in ipairs({'due', 'solo', 'dead', 'done', 'parked'}) do "
                 "redis.call('ZADD', R .. ':' .. set .. ':q' .. i, 1, 'j1') end")
-    b.timed("later_v1_queues", "", 200)
+    b.timed("later_v1_queues", "", 100)
 
 
 @case("later_v1_queues", "a page of 10,000 idle queues")
 def _(b):
     b.fill(10000, "redis.call('SADD', R .. ':names', 'q' .. i) redis.call('ZADD', R .. ':index', 0, 'queue:q' .. i)")
-    b.timed("later_v1_queues", "", 200)
+    b.timed("later_v1_queues", "", 100)
 
 
 @case("later_v1_queues", "a page of 10,000 queues that the index of names lacks")
 def _(b):
     b.fill(10000, "redis.call('SADD', R .. ':names', 'q' .. i)")
-    b.timed("later_v1_queues", ".0:0", 200)
+    b.timed("later_v1_queues", ".0:0", 100)
 
 
 @case("later_v1_running", "1,000 jobs of 1 KiB run")
@@ -450,16 +450,16 @@ def dead_of(b, n, output_bytes):
               "string.rep('o', tonumber(ARGV[3])))", output_bytes)
 
 
-@case("later_v1_reasons", "1,000 of 10,000 dead")
+@case("later_v1_reasons", "500 of 10,000 dead")
 def _(b):
     dead_of(b, 10000, 0)
-    b.timed("later_v1_reasons", "q", "", 1000)
+    b.timed("later_v1_reasons", "q", "", 500)
 
 
-@case("later_v1_reasons", "1,000 dead, 4 KiB of output")
+@case("later_v1_reasons", "500 dead, 4 KiB of output")
 def _(b):
     dead_of(b, 1000, 4096)
-    b.timed("later_v1_reasons", "q", "", 1000)
+    b.timed("later_v1_reasons", "q", "", 500)
 
 
 @case("later_v1_ahead", "60 minutes, 1,200,000 waiting jobs in 12 sets")
@@ -479,7 +479,7 @@ def _(b):
 def _(b):
     b.fill(100000, "redis.call('HSET', R .. ':parked', string.format('j%011d', i), "
                    "'1795000000000000 0 1795000000000 1\\nlock:l' .. i .. '\\nsem:s\\nrate:r')")
-    b.timed("later_v1_gate_names", "4:0", 500)
+    b.timed("later_v1_gate_names", "4:0", 250)
 
 
 @case("later_v1_list", "200 dead, 16 KiB, 16 KiB of output")

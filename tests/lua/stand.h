@@ -98,13 +98,13 @@ static const char *const stand_reads[] = {
     "v1_recents me@host",
     "v2_look 2000 mail web off",
     "schedule_calendar daily 2026",
-    "v1_queues '' 200",
-    "v1_queues .0:0 200",
+    "v1_queues '' 100",
+    "v1_queues .0:0 100",
     "v1_running",
     "v1_summary",
-    "v1_reasons web '' 1000",
+    "v1_reasons web '' 500",
     "v1_ahead mail 1767225600000 60000 60",
-    "v1_gate_names '' 500",
+    "v1_gate_names '' 250",
     "v1_gates lock:door sem:permits sem:pair rate:gcra rate:slide rate:fixed lock:prog lock:run"};
 
 /* What lets every job of the town run. */

@@ -39,7 +39,7 @@ static void test_pages_are_those_of_stats(void **state)
     (void)fcall("later_stats");
     rows = at(5, -1);
     assert_string_equal(at(7, -1), "[0 0 1 1 0 0]");
-    (void)fcall("later_v1_queues '' 200");
+    (void)fcall("later_v1_queues '' 100");
     assert_string_equal(at(2, -1), rows);
     assert_string_equal(at(3, -1), "[ 0  1  0]");
     assert_string_equal(at(1, -1), "");
@@ -51,13 +51,36 @@ static void test_pages_are_those_of_stats(void **state)
     assert_string_equal(at(1, -1), "");
 }
 
+/* Records are read up to about a mebibyte; one that names no queue counts for none. */
+static void test_running_reads_so_many_bytes(void **state)
+{
+    static char payload[60001];
+
+    (void)state;
+    memset(payload, 'x', sizeof(payload) - 1);
+    for (int i = 0; i < 25; i++) {
+        (void)redis("ZADD R:running 1 j%011d", i);
+        (void)redis("HSET R:jobs j%011d -mail\n%s", i, payload);
+    }
+    (void)redis("ZADD R:running 1 j00000000099");
+    (void)fcall("later_v1_running");
+    assert_string_equal(at(1, -1), "");
+    (void)redis("ZREM R:running j00000000024");
+    (void)redis("HSET R:jobs j00000000000 -mail\t5");
+    (void)fcall("later_v1_running");
+    assert_string_equal(at(1, -1), "[mail 23]");
+    (void)redis("DEL R:running");
+    (void)redis("SET R:running x");
+    assert_refused("ELATER_TYPE", "later_v1_running");
+}
+
 static void test_pages_follow_each_other(void **state)
 {
     (void)state;
     assert_string_equal(pages("", 1), "");
     for (const char *q = "dbXa0"; *q != '\0'; q++)
         (void)add("%c in 1h x", *q);
-    assert_string_equal(pages("", 200), "0 X a b d ");
+    assert_string_equal(pages("", 100), "0 X a b d ");
     assert_string_equal(pages("", 2), "0 X | a b | d ");
     assert_string_equal(pages("", 5), "0 X a b d | ");
     assert_string_equal(pages("a", 1), "b | d | ");
@@ -66,7 +89,7 @@ static void test_pages_follow_each_other(void **state)
     assert_refused("ELATER_ARGS", "later_v1_queues");
     assert_refused("ELATER_ARGS", "later_v1_queues ''");
     assert_refused("ELATER_ARGS", "later_v1_queues '' 0");
-    assert_refused("ELATER_ARGS", "later_v1_queues '' 201");
+    assert_refused("ELATER_ARGS", "later_v1_queues '' 101");
     (void)redis("ZADD R:index 0 queue:a: 0 queue:b.x 0 queue:d/ 0 queue:~"); /* by hand */
     for (int count = 1; count < 9; count++) {
         const char *all = pages("", count);
@@ -225,7 +248,7 @@ static void test_reasons(void **state)
     const char *before;
 
     (void)state;
-    assert_string_equal(fcall("later_v1_reasons mail '' 1000"), "[ 0]");
+    assert_string_equal(fcall("later_v1_reasons mail '' 500"), "[ 0]");
     bury(1000, 1, "no route to host 1");
     bury(2000, 2, "exit status 7: order 5");
     bury(3000, 3, "no route to host 22");
@@ -234,7 +257,7 @@ static void test_reasons(void **state)
     (void)redis("HSET R:errors j00000000006 junk");
     (void)redis("ZADD R:dead:mail 5000 j00000000006");
     before = snapshot();
-    assert_string_equal(fcall("later_v1_reasons mail '' 1000"),
+    assert_string_equal(fcall("later_v1_reasons mail '' 500"),
                         "[ 6 [no route to host * 3 1000 3000 j00000000004] "
                         "[exit status 7: order * 1 2000 2000 j00000000002]]");
     assert_string_equal(fcall("later_v1_reasons mail '' 3"),
@@ -246,7 +269,7 @@ static void test_reasons(void **state)
     assert_string_equal(snapshot(), before);
     assert_refused("ELATER_ARGS", "later_v1_reasons mail");
     assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 0");
-    assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 1001");
+    assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 501");
     assert_refused("ELATER_ARGS", "later_v1_reasons mail junk 9");
     assert_refused("ELATER_QUEUE", "later_v1_reasons a:b '' 9");
     (void)redis("SET R:dead:mail x");
@@ -296,7 +319,7 @@ static void test_reasons_with_outputs(void **state)
     memset(output, 'x', sizeof(output) - 1);
     for (int i = 1; i <= 200; i++)
         bury(1000 + i, i, text("full\n%.*s", 16384, output));
-    (void)fcall("later_v1_reasons mail '' 1000");
+    (void)fcall("later_v1_reasons mail '' 500");
     assert_in_range(int_at(1, -1), 16, 60);
     assert_string_equal(at(2, 0, -1), "full");
     bury(5000, 201, text("empty\n%s", output));
@@ -432,11 +455,11 @@ static void test_gates(void **state)
     const char *w = worker(), *p = worker(), *before;
 
     (void)state;
-    assert_string_equal(gates(500), "");
+    assert_string_equal(gates(250), "");
     (void)fcall("later_limit_set smtp semaphore 1");
     (void)fcall("later_limit_set slow rate 1/1h");
     (void)fcall("later_limit_set t:{key} semaphore 1");
-    assert_string_equal(gates(500), "rate:slow sem:smtp ");
+    assert_string_equal(gates(250), "rate:slow sem:smtp ");
     (void)add("mail lock L unique u x");
     (void)add("mail lock L x");
     (void)add("mail sem t:a x");
@@ -454,17 +477,17 @@ static void test_gates(void **state)
     (void)redis("DEL R:limits");
     (void)redis("SET R:limits x");
     (void)redis("SET R:worker:%s x", w);
-    assert_string_equal(gates(500), "lock:L lock:prog lock:theirs sem:t:a ");
+    assert_string_equal(gates(250), "lock:L lock:prog lock:theirs sem:t:a ");
     (void)redis("SET R:holds x");
     (void)redis("SET R:workers x");
-    assert_string_equal(gates(500), "lock:L lock:theirs ");
+    assert_string_equal(gates(250), "lock:L lock:theirs ");
     (void)redis("SET R:parked x");
-    assert_string_equal(gates(500), "lock:theirs ");
+    assert_string_equal(gates(250), "lock:theirs ");
     (void)redis("SET R:timers x");
-    assert_string_equal(gates(500), "");
+    assert_string_equal(gates(250), "");
     assert_refused("ELATER_ARGS", "later_v1_gate_names");
     assert_refused("ELATER_ARGS", "later_v1_gate_names '' 0");
-    assert_refused("ELATER_ARGS", "later_v1_gate_names '' 501");
+    assert_refused("ELATER_ARGS", "later_v1_gate_names '' 251");
     assert_refused("ELATER_ARGS", "later_v1_gate_names 6:0 9");
     assert_refused("ELATER_ARGS", "later_v1_gate_names 0:0 9");
     assert_refused("ELATER_ARGS", "later_v1_gate_names junk 9");
@@ -474,6 +497,7 @@ static void test_gates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_pages_are_those_of_stats),
+                                       FX_TEST(test_running_reads_so_many_bytes),
                                        FX_TEST(test_pages_follow_each_other),
                                        FX_TEST(test_pages_without_an_index),
                                        FX_TEST(test_a_page_has_a_bound),

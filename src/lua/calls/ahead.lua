@@ -9,7 +9,7 @@
 
 local pins, job_sets = use('broadcast/pins', 'core/job_sets')
 local STEPS, QUESTIONS = 60, 800
-local LARGE = 98304        -- bytes of a raw member for each span that is not told apart
+local LARGE = 49152        -- bytes of a raw member for each span that is not told apart
 
 -- How many members of a set are due from bound i on and before bound k. work.asked: how many
 -- questions were asked

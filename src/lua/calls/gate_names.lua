@@ -3,7 +3,7 @@
 -- The gates (kind:NAME) that matter now, a page a call: those with a limit of their own, those that
 -- running jobs and programs hold, and those that somebody waits for. They are found by what is kept
 -- of limits, holders and waiters, not by a walk over all keys. CURSOR: '' first, then what the page
--- before returned; '' behind the last page. COUNT: how many entries a call looks at, at most 500;
+-- before returned; '' behind the last page. COUNT: how many entries a call looks at, at most 250;
 -- Redis may give a few more. A gate comes once in a page, and may come in several.
 -- It misses a lock that a caller of later_lock holds and that nobody waits for; a semaphore that
 -- only callers hold and whose limit is that of a template ({key}); and what is held or waited for
@@ -11,7 +11,7 @@
 -- no-writes. Errors: ELATER_ARGS. Cost: O(COUNT). A key of a foreign type counts as empty.
 
 local gate, limits, waiters = use('gates/gate', 'gates/limits', 'gates/waiters')
-local COUNT_MAX = 500
+local COUNT_MAX = 250
 
 -- Each adds the gates of a field and its value.
 local function of_limit(add, name, text)

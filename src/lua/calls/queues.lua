@@ -3,7 +3,7 @@
 --
 -- One page of the queues, for namespaces with more of them than later_stats tells. AFTER: '' first,
 -- then what the page before returned as `next`, or the name of any queue: those behind it are told.
--- COUNT: at most 200. next: '' behind the last page. queues and states: as in later_stats, but
+-- COUNT: at most 100. next: '' behind the last page. queues and states: as in later_stats, but
 -- running is ''. A page may have fewer than COUNT queues, or none, and not be the last: it ends
 -- early where queues have jobs in many sets.
 -- The names come in the order of their bytes, from the index of names. Names that it lacks (tidying
@@ -14,10 +14,10 @@
 -- no-writes. Errors: ELATER_ARGS TYPE. Cost: O(COUNT + log n), constant in jobs; O(running jobs).
 
 local rooms, clock, queue_rows = use('claim/rooms', 'core/clock', 'core/queue_rows')
-local COUNT_MAX = 200
+local COUNT_MAX = 100
 local NAME_BYTES = 256      -- of AFTER
 local RUNNING_BYTES = 1048576
-local COMMANDS = 600        -- about so many a call
+local COMMANDS = 400        -- about so many a call
 
 local function is_queue(name)
   return #name <= 64 and string.find(name, '^%w[%w_-]*$') ~= nil

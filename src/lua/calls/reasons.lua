@@ -2,7 +2,7 @@
 --   -> [next cursor, seen, [reason, count, first_ms, last_ms, last_id]...]
 --
 -- What the dead jobs of a queue died of: one page of them, those that died last first. CURSOR: ''
--- first, then what the page before returned; '' behind the last page. COUNT: at most 1,000 jobs.
+-- first, then what the page before returned; '' behind the last page. COUNT: at most 500 jobs.
 -- seen: how many jobs the page has. It has fewer than COUNT where their outputs are large.
 -- reason: the text of the outcome with each number as a *, so that "order 17 is gone" and "order 18
 -- is gone" are one; an exit status or a signal stays (groups_fold in src/cli/show/groups.c has the
@@ -13,7 +13,7 @@
 -- Redis reads them with their outputs.
 
 local job_sets = use 'core/job_sets'
-local COUNT_MAX = 1000
+local COUNT_MAX = 500
 local BYTES = 524288        -- of outcomes a call
 
 local function stays(text, at)

@@ -23,12 +23,12 @@ for state in due running parked dead done; do
     later ls mail --state $state
 done
 later ls mail --by reason
-bare FCALL_RO later_v1_queues 1 "$R" '' 200
-bare FCALL_RO later_v1_queues 1 "$R" .0:0 200
+bare FCALL_RO later_v1_queues 1 "$R" '' 100
+bare FCALL_RO later_v1_queues 1 "$R" .0:0 100
 bare FCALL_RO later_v1_running 1 "$R"
 bare FCALL_RO later_v1_summary 1 "$R"
 bare FCALL_RO later_v1_ahead 1 "$R" mail 0 60000 60
-bare FCALL_RO later_v1_gate_names 1 "$R" '' 500
+bare FCALL_RO later_v1_gate_names 1 "$R" '' 250
 later fsck
 bare FCALL_RO later_result 1 "$R" "$id" || true
 bare FCALL_RO later_version 1 "$R"

@@ -7,7 +7,7 @@ static void make_queue_page(struct maker *k)
 {
     static const char *const after[] = {"", "", "0", "R", "mail", "zz"};
     const char *name = PICK(k, after);
-    int count = 1 + (int)any(k, 200);
+    int count = 1 + (int)any(k, 100);
 
     begin(k, "later_v1_queues");
     arg(k, name);
@@ -17,7 +17,7 @@ static void make_queue_page(struct maker *k)
 
 static void make_reasons(struct maker *k)
 {
-    int q, count = 1 + (int)any(k, 1000);
+    int q, count = 1 + (int)any(k, 500);
 
     begin(k, "later_v1_reasons");
     q = queue_arg(k);

@@ -128,7 +128,7 @@ bool model_has_large_raw(struct model *m, int q)
     size_t n = model_raws(m, q, raw);
 
     for (size_t i = 0; i < n; i++)
-        if (raw[i]->member.n > 98304)
+        if (raw[i]->member.n > 49152)
             return true;
     return false;
 }
