@@ -10,8 +10,8 @@
 #define SEEN_MAX 10000 /* jobs of a queue; more are told as "more" */
 #define QUEUES_MAX 20  /* that are looked at for the page of all dead jobs, */
 #define SEEN_EACH 1000 /* and their jobs */
-#define QUEUE_PAGE "200"
-#define QUEUE_PAGES_MAX 60
+#define QUEUE_PAGE "100"
+#define QUEUE_PAGES_MAX 100
 
 /* Counts by reason: an object reason -> row, which is one of the answer. */
 struct tally {
@@ -122,13 +122,14 @@ static void take_queues(json_t *list, const struct reply *page)
     }
 }
 
-/* All queues with dead jobs, page by page. NULL with call->err. */
-static json_t *queues_with_dead(struct api_call *call, bool *has_more)
+/* {queues, more} of all queues with dead jobs, page by page. NULL with call->err. */
+static json_t *find_queues(struct api_call *call, int64_t now_ms)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *out;
     struct reply *page = NULL;
     int pages = 0;
 
+    (void)now_ms;
     do {
         struct reply *next =
             api_ask(call, "later_v1_queues", reply_str(reply_at(page, 1)), QUEUE_PAGE, NULL);
@@ -141,27 +142,31 @@ static json_t *queues_with_dead(struct api_call *call, bool *has_more)
         }
         take_queues(list, page);
     } while (reply_len(reply_at(page, 1)) > 0 && ++pages < QUEUE_PAGES_MAX);
-    *has_more = reply_len(reply_at(page, 1)) > 0;
+    out = json_object();
+    json_put(out, "queues", list);
+    json_put(out, "more", json_boolean(reply_len(reply_at(page, 1)) > 0));
     reply_free(page);
-    return list;
+    return out;
 }
 
+/* A walk over ten thousand queues is not made for each look. */
 static json_t *dead(struct api_call *call)
 {
     struct tally t = {.rows = json_array()};
-    json_t *list = queues_with_dead(call, &t.has_more), *out = NULL;
+    json_t *found = kept_get(&call->api->dead_queues, find_queues, call, 0), *out = NULL;
+    json_t *list = json_object_get(found, "queues");
     size_t n = json_array_size(list), i = 0;
 
     while (i < n && i < QUEUES_MAX &&
            count(&t, call, json_string_value(json_object_get(json_array_get(list, i), "queue")),
                  SEEN_EACH) == 0)
         i++;
-    t.has_more = t.has_more || i < n;
-    if (list != NULL && call->err.code == ERR_NONE) {
+    t.has_more = t.has_more || i < n || json_is_true(json_object_get(found, "more"));
+    if (found != NULL && call->err.code == ERR_NONE) {
         out = give(call, &t);
         json_put(out, "queues", json_incref(list));
     }
-    json_decref(list);
+    json_decref(found);
     json_decref(t.rows);
     return out;
 }

@@ -13,7 +13,6 @@
 #define GATES_A_CALL 40
 #define GATES_MAX 600    /* of a page: more than later_v1_gate_names tells */
 #define GATE_NAMES "200" /* entries that it looks at */
-#define KEPT_MS 10000
 
 /* The health of the namespace. That Redis cannot be asked is an answer, too. */
 static json_t *health(struct api_call *call)
@@ -138,24 +137,6 @@ enum {
     SUMMARY_STATES
 };
 
-/* What is asked of many keys, and changes slowly, is asked again after ten seconds. */
-static json_t *kept(struct kept *k, json_t *(*make)(struct api_call *, int64_t),
-                    struct api_call *call, int64_t now_ms)
-{
-    struct mono now = mono_now();
-
-    if (k->value == NULL || !mono_before(now, k->until)) {
-        json_t *made = make(call, now_ms);
-
-        if (made == NULL)
-            return NULL;
-        json_decref(k->value);
-        k->value = made;
-        k->until = mono_add_ms(mono_now(), KEPT_MS);
-    }
-    return json_incref(k->value);
-}
-
 static json_t *make_health(struct api_call *call, int64_t now_ms)
 {
     (void)now_ms;
@@ -187,8 +168,8 @@ static json_t *overview(struct api_call *call)
 
     if (r == NULL)
         return NULL;
-    well = kept(&call->api->health, make_health, call, rows.now_ms);
-    history = kept(&call->api->history, history_of_all, call, rows.now_ms);
+    well = kept_get(&call->api->health, make_health, call, rows.now_ms);
+    history = kept_get(&call->api->history, history_of_all, call, rows.now_ms);
     out = api_object(rows.now_ms);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (reply_kind(reply_at(r, numbers[i].at)) == REPLY_INT)

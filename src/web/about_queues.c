@@ -12,7 +12,7 @@
 #include "web/history.h"
 
 #define MINUTE_MS 60000
-#define QUEUES_MAX 200
+#define QUEUES_MAX 100 /* of a page */
 
 /* ---- pages of queues */
 

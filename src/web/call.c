@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "json/put.h"
 
+#define KEPT_MS 10000
+
 struct reply *api_ask(struct api_call *call, const char *function, ...)
 {
     struct ask_call words = {.n = 0};
@@ -52,4 +54,21 @@ const char *api_text(const struct api_call *call, const char *name)
     return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value)
                ? json_string_value(value)
                : NULL;
+}
+
+json_t *kept_get(struct kept *k, json_t *(*make)(struct api_call *, int64_t), struct api_call *call,
+                 int64_t now_ms)
+{
+    struct mono now = mono_now();
+
+    if (k->value == NULL || !mono_before(now, k->until)) {
+        json_t *made = make(call, now_ms);
+
+        if (made == NULL)
+            return NULL;
+        json_decref(k->value);
+        k->value = made;
+        k->until = mono_add_ms(mono_now(), KEPT_MS);
+    }
+    return json_incref(k->value);
 }

@@ -22,7 +22,7 @@ struct kept {
 struct api {
     struct ask_server read, write; /* each with a user of its own */
     bool may_write, shows_payloads;
-    struct kept health, history;
+    struct kept health, history, dead_queues;
 };
 
 /* One question. */
@@ -51,6 +51,10 @@ struct route {
 
 /* Ask a function; its arguments are the words up to the first NULL. NULL with call->err. */
 struct reply *api_ask(struct api_call *call, const char *function, ...) __attribute__((sentinel));
+/* What is asked of many keys, and changes slowly: asked again after ten seconds. NULL with
+ * call->err; the caller drops its reference. */
+json_t *kept_get(struct kept *k, json_t *(*make)(struct api_call *, int64_t now_ms),
+                 struct api_call *call, int64_t now_ms);
 /* An object with now_ms. */
 json_t *api_object(int64_t now_ms);
 /* The same, with Redis' time asked for. */
