@@ -41,7 +41,8 @@ class View extends Component {
       <datalist id="names">${names.map((n) => html`<option key=${n} value=${n}></option>`)}</datalist>
       <${Field} field=${{name: 'queue', label: 'Queue', required: true, list: 'names', value: page.params.get('queue') ?? ''}} />
       <${Field} field=${{name: 'payload', label: 'Payload', type: 'textarea', rows: 8, hint: 'The bytes that the handler gets, as they are.'}} />
-      <${Field} field=${{name: 'when', label: 'Due', options: [['now', 'now'], ['in', 'after a time'], ['at', 'at a time']], value: 'now', onChange: (e) => this.setState({when: e.currentTarget.value})}} />
+      <${Field} field=${{name: 'when', label: 'Due', options: [['now', 'now'], ['in', 'after a time'],
+        ['at', 'at a time']], value: 'now', onChange: (e) => this.setState({when: e.currentTarget.value})}} />
       ${when === 'in' && html`<${Field} field=${{...SPAN, name: 'in', label: 'After', required: true}} />`}
       ${when === 'at' && html`<${Field} field=${{name: 'at', label: 'At (your time)', type: 'datetime-local', step: 1, required: true}} />`}
       <details><summary>More</summary>

@@ -167,7 +167,8 @@ class App extends Component {
 
   render(_, {me, route, wantsToken, refusedToken, error, question}) {
     if (wantsToken) return html`<${TokenForm} text=${refusedToken} onToken=${(t) => { setToken(t); this.begin(); }} />`;
-    if (me === null) return html`<main class="alone">${error ? html`<h1>No answer</h1><p>${error.message} Trying again by itself.</p>` : html`<p>Loading…</p>`}</main>`;
+    if (me === null) return html`<main class="alone">${error ? html`<h1>No answer</h1><p>
+      ${error.message} Trying again by itself.</p>` : html`<p>Loading…</p>`}</main>`;
     const found = pageOf(route);
     return html`
       <a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.getElementById('main').focus(); }}>Skip to the page</a>
@@ -180,10 +181,13 @@ class App extends Component {
     const {me, ns, menu} = this.state;
     return html`<header class=${menu ? 'open' : null}>
       <p class="brand"><${Link} to=${[]}>later<//>${me.namespaces.length > 1
-        ? html`<select aria-label="Namespace" value=${ns} onChange=${(e) => this.chooseNs(e.currentTarget.value)}>${me.namespaces.map((n) => html`<option key=${n} value=${n}>${plain(n)}</option>`)}</select>`
+        ? html`<select aria-label="Namespace" value=${ns} onChange=${(e) => this.chooseNs(e.currentTarget.value)}>
+          ${me.namespaces.map((n) => html`<option key=${n} value=${n}>${plain(n)}</option>`)}</select>`
         : html`<span class="quiet" title="namespace"><bdi>${plain(ns)}</bdi></span>`}</p>
-      <button type="button" class="menu" aria-expanded=${menu} aria-controls="nav" onClick=${() => this.setState({menu: !menu})}>Menu</button>
-      <nav id="nav" aria-label="Pages"><ul>${Object.entries(PAGES).map(([key, page]) => (key !== 'add' || me.write) && html`<li key=${key}><${Link}
+      <button type="button" class="menu" aria-expanded=${menu}
+        aria-controls="nav" onClick=${() => this.setState({menu: !menu})}>Menu</button>
+      <nav id="nav" aria-label="Pages"><ul>${Object.entries(PAGES).map(([key, page]) => (key !== 'add' || me.write) && html`<li
+        key=${key}><${Link}
         to=${key === 'overview' ? [] : [key]} aria-current=${found?.section === key ? 'page' : null}>${page.title()}<//></li>`)}</ul>
         <p class="version quiet">later ${plain(me.version)}${!me.write && html`<br />read only`}</p></nav>
     </header>`;
@@ -197,24 +201,29 @@ class App extends Component {
 
   main(found) {
     const {data, error, notices, route, ns} = this.state;
-    if (!found) return html`<main id="main" tabindex="-1" data-state="ready"><h1>Not found</h1><p>This page has no such address.</p></main>`;
+    if (!found) return html`<main id="main" tabindex="-1" data-state="ready"><h1>Not found</h1><p>This page has no such address.</p>
+      </main>`;
     const {page, name} = found;
     const isReady = !page.load || data !== null;
-    return html`<main id="main" tabindex="-1" data-route=${route.path.join('/')} data-state=${isReady ? 'ready' : error ? 'failed' : 'loading'}>
+    return html`<main id="main" tabindex="-1" data-route=${route.path.join('/')}
+      data-state=${isReady ? 'ready' : error ? 'failed' : 'loading'}>
       <div class="top"><h1><bdi>${plain(page.title(name))}</bdi></h1>${page.load && !page.once && this.status()}</div>
       <div role="status">${notices.map((n) => html`<p key=${n.at} class=${`notice ${n.isRefusal ? 'refused' : ''}`}><span>${n.text}</span>
         <button type="button" aria-label="Close this notice" onClick=${() => this.setState({notices: notices.filter((o) => o !== n)})}>Close</button></p>`)}</div>
       ${isReady
         ? html`<${Guard} key=${`${ns} ${route.path.join('/')}`}><${page.view} page=${this.tools(name)} data=${data} /><//>`
-        : error ? html`<p class="notice refused" role="alert">${error.message} <code>${error.code}</code></p>` : html`<p class="empty">Loading…</p>`}
+        : error ? html`<p class="notice refused" role="alert">${error.message} <code>${error.code}</code></p>` : html`<p
+          class="empty">Loading…</p>`}
     </main>`;
   }
 
   status() {
     const {isOn, error, data, loaded} = this.state;
     return html`<p class=${`fresh ${error && data ? 'stale' : ''}`}>
-      ${error && data && html`<span role="alert">Old data, from <${Since} ms=${loaded} />: ${error.message} <code>${error.code}</code></span>`}
-      <button type="button" aria-pressed=${isOn} onClick=${() => this.turn()} title=${isOn ? 'Every 2 seconds while this tab is visible' : null}>${isOn ? 'Refresh is on' : 'Refresh is off'}</button></p>`;
+      ${error && data && html`<span role="alert">Old data, from <${Since} ms=${loaded} />: ${error.message} <code>${error.code}</code>
+        </span>`}
+      <button type="button" aria-pressed=${isOn} onClick=${() => this.turn()}
+        title=${isOn ? 'Every 2 seconds while this tab is visible' : null}>${isOn ? 'Refresh is on' : 'Refresh is off'}</button></p>`;
   }
 }
 
@@ -225,7 +234,8 @@ class Guard extends Component {
   }
 
   render({children}, {error}) {
-    return error ? html`<p class="notice refused" role="alert">This page cannot show what the server sent: ${plain(error.message)}</p>` : children;
+    return error ? html`<p class="notice refused"
+      role="alert">This page cannot show what the server sent: ${plain(error.message)}</p>` : children;
   }
 }
 

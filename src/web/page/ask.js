@@ -11,7 +11,8 @@ const told = (answer, now) => Object.entries(answer)
     : html`, ${k.replaceAll('_', ' ')} ${short(v)}`));
 
 // What the server answered, as one line with links.
-const Answer = ({what, answer}) => html`${what}: <b>${plain(answer.status ?? 'done')}</b>${answer.id !== undefined && html` <${JobLink} id=${answer.id} />`}${
+const Answer = ({what, answer}) => html`${what}: <b>${plain(answer.status ?? 'done')}</b>${answer.id !== undefined && html` <${JobLink}
+  id=${answer.id} />`}${
   answer.bulk !== undefined && html` <${Link} to=${['bulk']}>bulk <bdi>${plain(answer.bulk)}</bdi><//>`}${told(answer, answer.now_ms)}.`;
 
 // Send it, tell it, and show what has changed.
@@ -83,7 +84,8 @@ export function askBulk(page, what) {
   const many = isNumber(what.count) ? `${count(what.count, what.more)} ${STATES[what.state]} ${what.count === 1 ? 'job' : 'jobs'}` : `all ${STATES[what.state]} jobs`;
   page.ask({
     title: html`${v.title} ${many} of queue <bdi>${plain(what.queue)}</bdi>?`,
-    text: html`${what.reason !== undefined && html`Only those with the reason “<bdi>${short(what.reason, 300)}</bdi>”. `}${v.text} Jobs that come later are not touched.`,
+    text: html`${what.reason !== undefined && html`Only those with the reason “<bdi>
+      ${short(what.reason, 300)}</bdi>”. `}${v.text} Jobs that come later are not touched.`,
     confirm: v.confirm,
     danger: v.danger,
     fields: [

@@ -5,7 +5,8 @@ import {Badge, Bar, Facts, Link, Name, Pager, QueueLink, Table, Text, Trouble, W
 
 const ended = (b) => b.total - b.live;
 
-const Share = ({b}) => html`${number(ended(b))} of ${number(b.total)} <${Bar} value=${ended(b)} max=${b.total} label=${`ended of ${b.batch}`} />`;
+const Share = ({b}) => html`${number(ended(b))} of ${number(b.total)} <${Bar} value=${ended(b)} max=${b.total}
+  label=${`ended of ${b.batch}`} />`;
 
 // The server tells the pace of one batch; in the list it follows from the counts.
 function pace(b, now) {
@@ -44,16 +45,24 @@ function OneView({page, data}) {
   const b = data.batch;
   const p = pace(b, page.now);
   const payload = bytesOf(b, 'payload');
-  return html`<section class="card"><p class="lead"><${Badge} state=${b.state} /> <${Share} b=${b} />${b.live > 0 && isNumber(p.leftMs) && html`, about ${span(p.leftMs)} left at ${rate(p.perS)}`}</p>
+  return html`<section class="card"><p class="lead"><${Badge} state=${b.state} /> <${Share} b=${b} />
+    ${b.live > 0 && isNumber(p.leftMs) && html`, about ${span(p.leftMs)} left at ${rate(p.perS)}`}</p>
       <${Facts} facts=${[
         ['Live', number(b.live)], ['Done', number(b.done)], ['Dead', html`<${Trouble} n=${b.dead} />`], ['Cancelled', number(b.cancelled)],
-        ['Opened', isNumber(b.created_ms) && html`<${When} ms=${b.created_ms} now=${page.now} />`], ['Last joined', isNumber(b.touched_ms) && html`<${When} ms=${b.touched_ms} now=${page.now} />`],
-        ['Sealed', isNumber(b.sealed_ms) && html`<${When} ms=${b.sealed_ms} now=${page.now} />`], ['Ended', isNumber(b.ended_ms) && html`<${When} ms=${b.ended_ms} now=${page.now} />`],
-        ['Kept until', isNumber(b.until_ms) && html`<${When} ms=${b.until_ms} now=${page.now} />`], ['Died first', b.first_dead && html`<${JobLink} id=${b.first_dead} />`],
-        ['Then', b.then && html`<${Text} value=${b.then} />`], ['Finally', b.finally && html`<${Text} value=${b.finally} />`], ['On dead', b.on_dead && html`<${Text} value=${b.on_dead} />`], ['Callbacks added', b.fired && html`<${Text} value=${b.fired} />`],
+        ['Opened', isNumber(b.created_ms) && html`<${When} ms=${b.created_ms} now=${page.now} />`],
+          ['Last joined', isNumber(b.touched_ms) && html`<${When} ms=${b.touched_ms} now=${page.now} />`],
+        ['Sealed', isNumber(b.sealed_ms) && html`<${When} ms=${b.sealed_ms} now=${page.now} />`],
+          ['Ended', isNumber(b.ended_ms) && html`<${When} ms=${b.ended_ms} now=${page.now} />`],
+        ['Kept until', isNumber(b.until_ms) && html`<${When} ms=${b.until_ms} now=${page.now} />`],
+          ['Died first', b.first_dead && html`<${JobLink} id=${b.first_dead} />`],
+        ['Then', b.then && html`<${Text} value=${b.then} />`], ['Finally', b.finally && html`<${Text} value=${b.finally} />`],
+          ['On dead', b.on_dead && html`<${Text} value=${b.on_dead} />`], ['Callbacks added', b.fired && html`<${Text}
+          value=${b.fired} />`],
       ]} /></section>
-    <section><h2>Jobs</h2><${Table} label="Jobs of the batch" columns=${jobs(page.now)} rows=${data.jobs ?? []} id=${(j) => j.id} empty="No live job." /></section>
-    ${payload && html`<section><h2>Payload of its callbacks</h2><pre class="box" tabindex="0" role="region" aria-label="Payload">${plain(payload)}</pre></section>`}`;
+    <section><h2>Jobs</h2><${Table} label="Jobs of the batch" columns=${jobs(page.now)} rows=${data.jobs ?? []} id=${(j) => j.id}
+      empty="No live job." /></section>
+    ${payload && html`<section><h2>Payload of its callbacks</h2><pre class="box" tabindex="0" role="region" aria-label="Payload">
+      ${plain(payload)}</pre></section>`}`;
 }
 
 export default {

@@ -101,9 +101,11 @@ export class Chart extends Component {
   }
 }
 
-const Legend = ({series, format, times, at}) => html`<span class="legend">${at !== null && html`<span class="at">${clock(times[at])}</span>`}${series.map((s) => {
+const Legend = ({series, format, times, at}) => html`<span class="legend">${at !== null && html`<span class="at">
+  ${clock(times[at])}</span>`}${series.map((s) => {
   const v = at === null ? s.values.findLast(isNumber) : s.values[at];
-  return html`<span key=${s.name}><svg class="swatch" width="12" height="10" aria-hidden="true"><path class=${`line ${s.look}`} d="M1 5H11" /></svg>${s.name}
+  return html`<span key=${s.name}><svg class="swatch" width="12" height="10" aria-hidden="true"><path class=${`line ${s.look}`}
+    d="M1 5H11" /></svg>${s.name}
     <b class="num">${isNumber(v) ? format(v) : '–'}</b></span>`;
 })}</span>`;
 
@@ -119,11 +121,14 @@ function Plot({label, times, lines, bars, format, log, width, at, onPoint, onLea
     onPointerMove=${onPoint} onPointerLeave=${onLeave}>
     ${scale.ticks.map((v) => html`<g key=${`y${v}`}><path class="grid" d=${`M${EDGE.left} ${y(v).toFixed(1)}H${width - EDGE.right}`} />
       <text class="axis" x=${EDGE.left - 6} y=${(y(v) + 4).toFixed(1)} text-anchor="end">${format(v)}</text></g>`)}
-    ${times.map((t, i) => i % every === 0 && i / n < 0.97 && html`<text key=${t} class="axis" x=${x(i).toFixed(1)} y=${HEIGHT - 4} text-anchor="middle">${clock(t)}</text>`)}
+    ${times.map((t, i) => i % every === 0 && i / n < 0.97 && html`<text key=${t} class="axis" x=${x(i).toFixed(1)} y=${HEIGHT - 4}
+      text-anchor="middle">${clock(t)}</text>`)}
     ${at !== null && html`<rect class="cursor" x=${x(at).toFixed(1)} y=${EDGE.top} width=${(w / n).toFixed(1)} height=${h} />`}
-    ${stack(bars, n).map(({i, look, from, to}) => html`<rect key=${`${look}${i}`} class=${`area ${look}`} x=${(x(i) + 0.5).toFixed(1)} y=${y(to).toFixed(1)}
+    ${stack(bars, n).map(({i, look, from, to}) => html`<rect key=${`${look}${i}`} class=${`area ${look}`} x=${(x(i) + 0.5).toFixed(1)}
+      y=${y(to).toFixed(1)}
       width=${Math.max(1, w / n - 1).toFixed(1)} height=${Math.max(0.5, y(from) - y(to)).toFixed(1)} />`)}
-    ${lines.map((s) => html`<path key=${s.name} class=${`line ${s.look}`} d=${linePath(s.values.map((v, i) => (isNumber(v) ? [x(i + 0.5), y(v)] : null)))} />`)}
+    ${lines.map((s) => html`<path key=${s.name} class=${`line ${s.look}`}
+      d=${linePath(s.values.map((v, i) => (isNumber(v) ? [x(i + 0.5), y(v)] : null)))} />`)}
   </svg>`;
 }
 
@@ -141,6 +146,8 @@ function stack(bars, n) {
 }
 
 const ChartTable = ({title, times, series, format}) => html`<details class="behind"><summary>Table</summary>
-  <div class="box" tabindex="0" role="region" aria-label=${`Table: ${title}`}><table><thead><tr><th scope="col">from</th>${series.map((s) => html`
-    <th scope="col" class="num">${s.name}</th>`)}</tr></thead><tbody>${times.map((t, i) => html`<tr key=${t}><th scope="row">${clock(t)}</th>${series.map((s) => html`
+  <div class="box" tabindex="0" role="region" aria-label=${`Table: ${title}`}><table><thead><tr><th scope="col">from</th>
+    ${series.map((s) => html`
+    <th scope="col" class="num">${s.name}</th>`)}</tr></thead><tbody>${times.map((t, i) => html`<tr key=${t}><th scope="row">
+      ${clock(t)}</th>${series.map((s) => html`
     <td class="num">${isNumber(s.values[i]) ? format(s.values[i]) : '–'}</td>`)}</tr>`)}</tbody></table></div></details>`;

@@ -29,10 +29,14 @@ function view({page, data}) {
   const queues = [...data.queues].sort((a, b) => b.dead - a.dead);
   const all = queues.reduce((sum, q) => sum + q.dead, 0);
   return html`
-    ${queues.length > 0 && html`<nav class="tabs" aria-label="Queue"><ul><li><${Link} to=${['dead']} aria-current=${only === null ? 'true' : null}>all queues <span class="num">${count(all, data.more)}</span><//></li>
-      ${queues.filter((q, i) => i < TABS || q.queue === only).map((q) => html`<li key=${q.queue}><${Link} to=${['dead']} params=${{queue: q.queue}} aria-current=${only === q.queue ? 'true' : null}><bdi>${plain(q.queue)}</bdi> <span class="num">${number(q.dead)}</span><//></li>`)}
+    ${queues.length > 0 && html`<nav class="tabs" aria-label="Queue"><ul><li><${Link} to=${['dead']}
+      aria-current=${only === null ? 'true' : null}>all queues <span class="num">${count(all, data.more)}</span><//></li>
+      ${queues.filter((q, i) => i < TABS || q.queue === only).map((q) => html`<li key=${q.queue}><${Link} to=${['dead']}
+        params=${{queue: q.queue}} aria-current=${only === q.queue ? 'true' : null}><bdi>${plain(q.queue)}</bdi> <span class="num">
+        ${number(q.dead)}</span><//></li>`)}
       ${queues.length > TABS && html`<li><${Link} to=${['queues']}>and ${number(queues.length - TABS)} more<//></li>`}</ul></nav>`}
-    ${only !== null && html`<p><${Link} to=${['queues', only]} params=${{state: 'dead'}}>Dead jobs of <bdi>${plain(only)}</bdi>, one by one<//></p>`}
+    ${only !== null && html`<p><${Link} to=${['queues', only]} params=${{state: 'dead'}}>Dead jobs of <bdi>
+      ${plain(only)}</bdi>, one by one<//></p>`}
     <${Reasons} page=${page} rows=${rows} more=${data.more} />
     <p class="quiet">${plural(rows.length, 'reason', data.more)}. Numbers in them are written as *, so that reasons that differ only by a number count together.</p>`;
 }

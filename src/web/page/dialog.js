@@ -46,10 +46,12 @@ export function Field({field: f}) {
   const id = `field-${f.name}`;
   const common = {id, name: f.name, required: f.required, 'aria-describedby': f.hint ? `${id}-hint` : undefined};
   const control = f.options
-    ? html`<select ...${common} onChange=${f.onChange}>${f.options.map(([value, label]) => html`<option value=${value} selected=${value === f.value}>${label}</option>`)}</select>`
+    ? html`<select ...${common} onChange=${f.onChange}>${f.options.map(([value, label]) => html`<option value=${value}
+      selected=${value === f.value}>${label}</option>`)}</select>`
     : f.type === 'textarea'
       ? html`<textarea ...${common} rows=${f.rows ?? 6} spellcheck=${false} defaultValue=${f.value ?? ''}></textarea>`
-      : html`<input ...${common} type=${f.type ?? 'text'} autocomplete="off" spellcheck=${false} defaultValue=${f.value ?? ''} placeholder=${f.placeholder}
+      : html`<input ...${common} type=${f.type ?? 'text'} autocomplete="off" spellcheck=${false} defaultValue=${f.value ?? ''}
+        placeholder=${f.placeholder}
           pattern=${f.pattern} list=${f.list} min=${f.min} max=${f.max} step=${f.step} />`;
   return html`<${Fragment}><label for=${id}>${f.label}</label>${control}${f.hint && html`<small id=${`${id}-hint`}>${f.hint}</small>`}<//>`;
 }

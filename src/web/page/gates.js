@@ -6,13 +6,23 @@ import {Bar, Empty, For, Link, Pager, Table, Text, When, Who} from './parts.js';
 const WORDS = {__proto__: null, lock: 'lock', sem: 'semaphore', rate: 'rate'};
 const idOf = (g) => `${g.kind}:${g.name}`;
 
-const People = ({list, all, now}) => (list.length === 0 ? html`<span class="quiet">nobody</span>` : html`<ul class="plain">${list.map((w, i) => html`<li key=${i}><${Who} who=${w} />${
-  w.waiting > 1 && html` <b>${number(w.waiting)} jobs</b>`}${isNumber(w.since_ms) && w.since_ms > 0 && html` <span class="quiet"><${For} ms=${w.since_ms} now=${now} /></span>`}${isNumber(w.until_ms) && html` <span class="quiet">lease ends <${When} ms=${w.until_ms} now=${now} /></span>`}</li>`)}
+const People = ({list, all, now}) => (list.length === 0 ? html`<span class="quiet">nobody</span>` : html`<ul class="plain">
+  ${list.map((w, i) => html`<li key=${i}><${Who} who=${w} />${
+  w.waiting > 1 && html` <b>${number(w.waiting)} jobs</b>`}${isNumber(w.since_ms) && w.since_ms > 0 && html` <span class="quiet">
+    <${For} ms=${w.since_ms} now=${now} /></span>`}${isNumber(w.until_ms) && html` <span class="quiet">lease ends <${When}
+    ms=${w.until_ms} now=${now} /></span>`}</li>`)}
   ${all > list.length && html`<li class="quiet">and ${number(all - list.length)} more</li>`}</ul>`);
+
+function Held({g}) {
+  if (g.kind === 'lock') return number(g.held);
+  if (g.limit === undefined) return html`${number(g.held)} <span class="bad">not defined</span>`;
+  return html`${number(g.held)} of ${plain(g.limit)}${g.kind === 'sem' && html` <${Bar} value=${g.held} max=${Number(g.limit)}
+    label=${`held of ${short(g.name)}`} />`}`;
+}
 
 const columns = (now) => [
   {head: 'Gate', cell: (g) => html`<span class="quiet">${WORDS[g.kind] ?? plain(g.kind)}</span> <${Text} value=${g.name} most=${80} />`},
-  {head: 'Held', num: true, cell: (g) => html`${number(g.held)}${g.kind === 'lock' ? '' : g.limit !== undefined ? ` of ${plain(g.limit)}` : html` <span class="bad">not defined</span>`}${g.kind === 'sem' && html` <${Bar} value=${g.held} max=${Number(g.limit)} label=${`held of ${short(g.name)}`} />`}`},
+  {head: 'Held', num: true, cell: (g) => html`<${Held} g=${g} />`},
   {head: 'Holders', wide: true, cell: (g) => html`<${People} list=${g.holders ?? []} all=${g.held} now=${now} />`},
   {head: 'Waiting', num: true, cell: (g) => html`<span class=${g.waiting > 0 ? 'warn' : 'quiet'}>${number(g.waiting)}</span>`},
   {head: 'Waiters', wide: true, cell: (g) => html`<${People} list=${g.waiters ?? []} all=${0} now=${now} />`},
@@ -26,7 +36,8 @@ function view({page, data}) {
     ${only !== null && html`<p>Only <bdi><b>${short(only)}</b></bdi>. <${Link} to=${['gates']}>All gates<//></p>`}
     ${only !== null && rows.length === 0
       ? html`<${Empty}>Nobody holds it and nobody waits for it now.<//>`
-      : html`<${Table} label="Gates" columns=${columns(page.now)} rows=${[...rows].sort((a, b) => b.waiting - a.waiting)} id=${idOf} mark=${(g) => (g.waiting > 0 ? 'warn' : null)} empty="No gate." />`}
+      : html`<${Table} label="Gates" columns=${columns(page.now)} rows=${[...rows].sort((a, b) => b.waiting - a.waiting)} id=${idOf}
+        mark=${(g) => (g.waiting > 0 ? 'warn' : null)} empty="No gate." />`}
     ${only === null && html`<${Pager} to=${['gates']} params=${{}} name="after" now=${page.params.get('after')} next=${data.after} />`}`;
 }
 

@@ -16,25 +16,47 @@ function Actions({page, job}) {
 
 const status = (code) => (code === 0 ? null : code > 128 && code < 193 ? html`<code>signal ${code - 128}</code>` : html`<code>exit status ${code}</code>`);
 
+const ENDS = {
+  __proto__: null,
+  done: {look: 'ok', what: 'done'},
+  dead: {look: 'bad', what: 'died'},
+  failed: {look: 'warn', what: 'an attempt failed'},
+};
+
+const placeOf = (f) => f && `${plain(f.host)}, worker ${plain(f.worker)}`;
+
+// The outcome is also the last of the failures, where the job failed: it is told once.
+function ends(job) {
+  const o = job.outcome;
+  const failures = job.failures ?? [];
+  const list = failures.filter((f) => f.when_ms !== o?.when_ms)
+    .map((f) => ({...ENDS.failed, ms: f.when_ms, where: placeOf(f), code: f.code, text: f.reason}));
+  if (!o) return list;
+  const end = ENDS[o.state] ?? {look: 'warn', what: o.state};
+  const where = placeOf(failures.find((f) => f.when_ms === o.when_ms));
+  return [...list, {...end, ms: o.when_ms, where, code: o.code, text: o.text === 'ok' ? '' : o.text, start: o.start}];
+}
+
 // Everything that has an instant, in its order.
 function moments(job) {
-  const list = [{ms: job.added_ms, what: 'added'}];
-  for (const f of job.failures ?? [])
-    list.push({ms: f.when_ms, look: 'warn', what: 'an attempt failed', where: `${plain(f.host)}, worker ${plain(f.worker)}`, code: f.code, text: f.reason});
   const o = job.outcome;
-  if (o && !(job.failures ?? []).some((f) => f.when_ms === o.when_ms && o.state === 'failed'))
-    list.push({ms: o.when_ms, look: o.state === 'done' ? 'ok' : o.state === 'dead' ? 'bad' : 'warn', what: {done: 'done', dead: 'died', failed: 'an attempt failed'}[o.state] ?? o.state, code: o.code, text: o.text === 'ok' ? '' : o.text, start: o.start});
+  const list = [{ms: job.added_ms, what: 'added'}, ...ends(job)];
   if (isNumber(job.died_ms) && o?.state !== 'dead') list.push({ms: job.died_ms, look: 'bad', what: 'died'});
-  if (isNumber(job.started_ms)) list.push({ms: job.started_ms, look: 'on', what: `attempt ${number(job.attempt)} began`, where: isNumber(job.worker) ? `worker ${job.worker}` : null});
+  if (isNumber(job.started_ms))
+    list.push({ms: job.started_ms, look: 'on', what: 'it began to run', where: isNumber(job.worker) && `worker ${job.worker}`});
   if (isNumber(job.cancelling)) list.push({ms: job.cancelling, look: 'warn', what: 'a cancel was asked for'});
-  if (isNumber(job.due_ms) && job.state !== 'running') list.push({ms: job.due_ms, what: 'due', isNext: true});
-  if (isNumber(job.until_ms)) list.push({ms: job.until_ms, what: 'is forgotten', isNext: true});
+  if (isNumber(job.due_ms) && job.state !== 'running') list.push({ms: job.due_ms, what: 'due'});
+  if (isNumber(job.until_ms)) list.push({ms: job.until_ms, what: 'is forgotten'});
   return list.filter((m) => isNumber(m.ms)).sort((a, b) => a.ms - b.ms);
 }
 
-const Timeline = ({job, now}) => html`<ol class="timeline">${moments(job).map((m, i) => html`<li key=${i} class=${`${m.look ?? ''}${m.ms > now ? ' next' : ''}`}>
-  <span class="at"><${When} ms=${m.ms} now=${now} /></span> <span><b>${plain(m.what)}</b>${isNumber(m.start) && m.start > 0 && html` <span class="quiet">start ${m.start}</span>`}${m.where && html` <span class="quiet">on ${m.where}</span>`}
-  ${isNumber(m.code) && !/^(exit status|killed by signal)/.test(m.text ?? '') && html` ${status(m.code)}`}${m.text && html`<br /><${Text} value=${m.text} most=${400} />`}</span></li>`)}</ol>`;
+const Timeline = ({job, now}) => html`<ol class="timeline">${moments(job).map((m, i) => html`<li key=${i}
+  class=${`${m.look ?? ''}${m.ms > now ? ' next' : ''}`}>
+  <span class="at"><${When} ms=${m.ms} now=${now} /></span> <span><b>${plain(m.what)}</b>
+    ${isNumber(m.start) && m.start > 0 && html` <span class="quiet">start ${m.start}</span>`}${m.where && html` <span
+    class="quiet">on ${m.where}</span>`}
+  ${isNumber(m.code) && !/^(exit status|killed by signal)/.test(m.text ?? '') && html` ${status(m.code)}`}${m.text && html`<br />
+    <${Text} value=${m.text} most=${400} />`}</span></li>`)}</ol>`;
 
 const parsed = (text) => {
   try {
@@ -49,26 +71,34 @@ class Payload extends Component {
     const json = start !== undefined && new Blob([start]).size === job.payload_bytes ? parsed(start) : null;
     const isTree = json !== null && typeof json.value === 'object' && json.value !== null && !isRaw;
     return html`<section><h2>Payload <small class="quiet">${bytes(job.payload_bytes)}</small></h2>
-      <p class="buttons">${json !== null && typeof json.value === 'object' && html`<${Button} aria-pressed=${Boolean(isRaw)} onClick=${() => this.setState({isRaw: !isRaw})}>As text<//>`}
+      <p class="buttons">${json !== null && typeof json.value === 'object' && html`<${Button}
+        aria-pressed=${Boolean(isRaw)} onClick=${() => this.setState({isRaw: !isRaw})}>As text<//>`}
         ${page.me.payloads && job.payload_bytes > 0 && html`<${Button} onClick=${() => page.download(['jobs', job.id, 'payload'], `${job.id}.txt`)}>Download<//>`}</p>
       ${!page.me.payloads ? html`<${Empty}>This server shows no payloads.<//>`
         : start === undefined ? html`<${Empty}>${job.payload_bytes > 0 ? 'It is no text. Download it to look at it.' : 'It is empty.'}<//>`
-          : isTree ? html`<div class="box tree" tabindex="0" role="region" aria-label="Payload as JSON"><${Json} value=${json.value} /></div>`
+          : isTree ? html`<div class="box tree" tabindex="0" role="region" aria-label="Payload as JSON"><${Json} value=${json.value} />
+            </div>`
             : html`<pre class="box" tabindex="0" role="region" aria-label="Payload as text">${plain(start)}</pre>`}
-      ${start !== undefined && json === null && new Blob([start]).size < job.payload_bytes && html`<p class="quiet">Only its beginning.</p>`}
+      ${start !== undefined && json === null && new Blob([start]).size < job.payload_bytes && html`<p
+        class="quiet">Only its beginning.</p>`}
     </section>`;
   }
 }
 
 const Output = ({outcome}) => {
   const output = outcome && bytesOf(outcome, 'output');
-  return output ? html`<section><h2>Output</h2><pre class="box" tabindex="0" role="region" aria-label="Output">${plain(output)}</pre></section>` : null;
+  return output ? html`<section><h2>Output</h2><pre class="box" tabindex="0" role="region" aria-label="Output">${plain(output)}</pre>
+    </section>` : null;
 };
 
 const ids = (text) => plain(text).split(',').filter((id) => id !== '').map((id, i) => html`${i > 0 && ', '}<${JobLink} id=${id} />`);
 
 // Each queue that a chain goes on in.
-const queuesOf = (text) => (/^[\w.:-]+(,[\w.:-]+)*$/.test(plain(text)) ? plain(text).split(',').map((q, i) => html`${i > 0 && ', '}<${QueueLink} name=${q} />`) : html`<${Text} value=${text} />`);
+function queuesOf(text) {
+  const s = plain(text);
+  if (!/^[\w.:-]+(,[\w.:-]+)*$/.test(s)) return html`<${Text} value=${s} />`;
+  return s.split(',').map((q, i) => html`${i > 0 && ', '}<${QueueLink} name=${q} />`);
+}
 
 function facts(job, now) {
   const gate = (kind) => job[kind] !== undefined && html`<${GateLink} gate=${`${kind}:${job[kind]}`} />`;
@@ -104,7 +134,8 @@ function facts(job, now) {
 function view({page, data}) {
   const {job, explain} = data;
   return html`
-    <section class="card"><p class="lead"><${Badge} state=${job.state} /> in <${QueueLink} name=${job.queue} />${isNumber(job.added_ms) && html` <span class="quiet">added ${ago(job.added_ms, page.now)}</span>`}</p>
+    <section class="card"><p class="lead"><${Badge} state=${job.state} /> in <${QueueLink} name=${job.queue} />
+      ${isNumber(job.added_ms) && html` <span class="quiet">added ${ago(job.added_ms, page.now)}</span>`}</p>
       ${explain && html`<${Explain} explain=${explain} now=${page.now} />`}
       <${Actions} page=${page} job=${job} /></section>
     <div class="pair"><section><h2>What happened</h2><${Timeline} job=${job} now=${page.now} /></section>

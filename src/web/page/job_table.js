@@ -23,8 +23,10 @@ const columnsOf = {
 };
 
 export const actions = {
-  retry: (page, j) => html`<${Button} aria-label=${`Retry ${j.id}`} onClick=${() => sendNow(page, `Retry ${j.id}`, ['jobs', j.id, 'retry'])}>Retry<//>`,
-  run: (page, j) => html`<${Button} aria-label=${`Run now: ${j.id}`} onClick=${() => sendNow(page, `Run ${j.id}`, ['jobs', j.id, 'run'])}>Run now<//>`,
+  retry: (page, j) => html`<${Button} aria-label=${`Retry ${j.id}`} onClick=${() => sendNow(page, `Retry ${j.id}`,
+    ['jobs', j.id, 'retry'])}>Retry<//>`,
+  run: (page, j) => html`<${Button} aria-label=${`Run now: ${j.id}`} onClick=${() => sendNow(page, `Run ${j.id}`,
+    ['jobs', j.id, 'run'])}>Run now<//>`,
   cancel: (page, j) => html`<${Button} danger aria-label=${`Cancel ${j.id}`} onClick=${() => askCancel(page, j)}>Cancel<//>`,
 };
 
@@ -33,7 +35,8 @@ const ACTIONS = {due: ['run', 'cancel'], parked: ['cancel'], running: ['cancel']
 const data = (j) => {
   const key = bytesOf(j, 'key');
   const start = bytesOf(j, 'payload_start');
-  return html`${key && html`<span class="quiet">key</span> <${Text} value=${key} most=${60} /> `}<code class="payload"><${Text} value=${start} most=${100} /></code>`;
+  return html`${key && html`<span class="quiet">key</span> <${Text} value=${key} most=${60} /> `}<code class="payload"><${Text}
+    value=${start} most=${100} /></code>`;
 };
 
 export function JobTable({page, rows, state, withQueue, label, empty}) {
@@ -44,7 +47,8 @@ export function JobTable({page, rows, state, withQueue, label, empty}) {
     ...(columnsOf[state] ?? (() => [{head: 'State', cell: (j) => plain(j.state)}]))(page),
     {head: 'Attempts', num: true, cell: (j) => number(j.attempts)},
     ...(state === 'running' ? [] : [{head: 'Payload', wide: true, cell: data}]),
-    ...(can.length > 0 ? [{head: 'Actions', cell: (j) => !j.raw && html`<span class="buttons">${can.map((a) => actions[a](page, j))}</span>`}] : []),
+    ...(can.length > 0 ? [{head: 'Actions', cell: (j) => !j.raw && html`<span class="buttons">
+      ${can.map((a) => actions[a](page, j))}</span>`}] : []),
   ];
   return html`<${Table} label=${label} columns=${columns} rows=${rows} id=${(j) => j.id} empty=${empty} />`;
 }

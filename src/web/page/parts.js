@@ -11,8 +11,10 @@ const long = (s) => (LONG.test(s) ? ' long' : '');
 
 export const Name = ({value}) => html`<bdi class=${`name${long(plain(value))}`}>${plain(value)}</bdi>`;
 
-export const QueueLink = ({name}) => html`<${Link} to=${['queues', name]} class=${`name${long(plain(name))}`}><bdi>${plain(name)}</bdi><//>`;
-export const JobLink = ({id}) => html`<${Link} to=${['jobs', id]} class=${String(id).length <= 16 ? 'id whole' : 'id'}><bdi>${plain(id)}</bdi><//>`;
+export const QueueLink = ({name}) => html`<${Link} to=${['queues', name]} class=${`name${long(plain(name))}`}><bdi>${plain(name)}</bdi>
+  <//>`;
+export const JobLink = ({id}) => html`<${Link} to=${['jobs', id]} class=${String(id).length <= 16 ? 'id whole' : 'id'}><bdi>
+  ${plain(id)}</bdi><//>`;
 export const GateLink = ({gate}) =>
   html`<${Link} to=${['gates']} params=${{gate}} class=${`name${long(plain(gate))}`}><bdi>${plain(gate)}</bdi><//>`;
 
@@ -45,7 +47,8 @@ export class Text extends Component {
 export function Sentence({text}) {
   const s = sentence(text);
   if (s.length > 1000) return html`<${Text} value=${s} most=${600} />`;
-  return html`<span class="text">${s.split(/\b(j(?=[a-z]*[0-9])[0-9a-z]{11})\b/).map((part, i) => (i % 2 === 1 ? html`<${JobLink} id=${part} />` : part))}</span>`;
+  return html`<span class="text">${s.split(/\b(j(?=[a-z]*[0-9])[0-9a-z]{11})\b/).map((part, i) => (i % 2 === 1 ? html`<${JobLink}
+    id=${part} />` : part))}</span>`;
 }
 
 // Without a prototype: what comes from outside is looked up here.
@@ -67,7 +70,8 @@ export const Table = ({label, columns, rows, id, empty = 'Nothing here.', mark})
     : html`<div class="scroll"><table class="rows" role="table" aria-label=${label}>
       <thead role="rowgroup"><tr role="row">${columns.map((c) => html`
         <th role="columnheader" scope="col" class=${c.num ? 'num' : null}>${c.head}</th>`)}</tr></thead>
-      <tbody role="rowgroup">${rows.map((row, i) => html`<tr role="row" key=${id ? id(row) : i} class=${mark?.(row)}>${columns.map((c, k) => {
+      <tbody role="rowgroup">${rows.map((row, i) => html`<tr role="row" key=${id ? id(row) : i} class=${mark?.(row)}>
+        ${columns.map((c, k) => {
         const cls = `${c.num ? 'num' : ''}${c.wide ? ' wide' : ''}`;
         return k === 0
           ? html`<th role="rowheader" scope="row" class=${cls}>${c.cell(row)}</th>`
@@ -102,7 +106,8 @@ export function Progress({text}) {
   const part = /\b(\d+)\s?(?:\/|of)\s?(\d+)\b/.exec(s);
   const share = percent ? Number(percent[1]) / 100 : part && Number(part[2]) > 0 ? Number(part[1]) / Number(part[2]) : null;
   if (s === '') return html`<span class="quiet">–</span>`;
-  return html`${share !== null && share <= 1 && html`<${Bar} value=${share} max=${1} label="progress" /> `}<${Text} value=${s} most=${80} />`;
+  return html`${share !== null && share <= 1 && html`<${Bar} value=${share} max=${1} label="progress" /> `}<${Text} value=${s}
+    most=${80} />`;
 }
 
 export function Paused({paused, now}) {
@@ -114,9 +119,11 @@ export function Paused({paused, now}) {
 
 // Who holds a gate or waits for it.
 export function Who({who}) {
-  if (who.job !== undefined) return html`job <${JobLink} id=${who.job} />${who.queue && html` of queue <${QueueLink} name=${who.queue} />`}${who.host && html` on <bdi>${plain(who.host)}</bdi>`}`;
+  if (who.job !== undefined) return html`job <${JobLink} id=${who.job} />${who.queue && html` of queue <${QueueLink}
+    name=${who.queue} />`}${who.host && html` on <bdi>${plain(who.host)}</bdi>`}`;
   if (who.queue !== undefined) return html`queue <${QueueLink} name=${who.queue} />`;
-  if (who.program !== undefined) return html`program <bdi>${plain(who.program)}</bdi>${who.host && html` on <bdi>${plain(who.host)}</bdi>`}${isNumber(who.pid) && ` (pid ${who.pid})`}`;
+  if (who.program !== undefined) return html`program <bdi>${plain(who.program)}</bdi>${who.host && html` on <bdi>
+    ${plain(who.host)}</bdi>`}${isNumber(who.pid) && ` (pid ${who.pid})`}`;
   return html`caller <bdi class="text">${plain(who.caller)}</bdi>`;
 }
 
@@ -124,7 +131,8 @@ export function Who({who}) {
 export function Json({value, name, depth = 0}) {
   const label = name !== undefined && html`<span class="key">${plain(name)}</span>: `;
   if (value === null || typeof value !== 'object')
-    return html`${label}<span class=${`value ${value === null ? 'null' : typeof value}`}><${Text} value=${typeof value === 'string' ? JSON.stringify(value) : String(value)} most=${400} /></span>`;
+    return html`${label}<span class=${`value ${value === null ? 'null' : typeof value}`}><${Text}
+      value=${typeof value === 'string' ? JSON.stringify(value) : String(value)} most=${400} /></span>`;
   const isList = Array.isArray(value);
   const entries = isList ? value.map((v, i) => [i, v]) : Object.entries(value);
   const size = isList ? `[${entries.length}]` : `{${entries.length}}`;

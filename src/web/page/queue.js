@@ -52,10 +52,15 @@ function Jobs({page, q, list}) {
   const state = stateOf(page.params);
   const counts = many(q);
   return html`<section><h2>Jobs</h2>
-    <nav class="tabs" aria-label="State of the jobs"><ul>${Object.entries(STATES).map(([key, word]) => html`<li key=${key}><${Link} to=${['queues', q.queue]}
-      params=${{state: key}} aria-current=${key === state ? 'true' : null}>${word} <span class="num">${number(counts[key])}</span><//></li>`)}</ul></nav>
-    ${page.canWrite && VERBS_OF[state].length > 0 && counts[state] !== 0 && html`<p class="buttons"><span class="quiet">All ${count(counts[state], q.more)} ${STATES[state]}:</span> ${VERBS_OF[state].map((verb) => html`<${Button} key=${verb} danger=${VERBS[verb].danger}
-      onClick=${() => askBulk(page, {verb, queue: q.queue, state, count: counts[state], more: q.more})}>${VERBS[verb].title} all…<//>`)}</p>`}
+    <nav class="tabs" aria-label="State of the jobs"><ul>${Object.entries(STATES).map(([key, word]) => html`<li key=${key}><${Link}
+      to=${['queues', q.queue]}
+      params=${{state: key}} aria-current=${key === state ? 'true' : null}>${word} <span class="num">${number(counts[key])}</span><//>
+        </li>`)}</ul></nav>
+    ${page.canWrite && VERBS_OF[state].length > 0 && counts[state] !== 0 && html`<p class="buttons"><span
+      class="quiet">All ${count(counts[state], q.more)} ${STATES[state]}:</span> ${VERBS_OF[state].map((verb) => html`<${Button}
+      key=${verb} danger=${VERBS[verb].danger}
+      onClick=${() => askBulk(page, {verb, queue: q.queue, state, count: counts[state], more: q.more})}>
+        ${VERBS[verb].title} all…<//>`)}</p>`}
     <${JobTable} page=${page} rows=${list.jobs} state=${state} label=${`${STATES[state]} jobs`} empty=${`No ${STATES[state]} job.`} />
     <${Pager} to=${['queues', q.queue]} params=${{state}} name="cursor" now=${page.params.get('cursor')} next=${list.cursor} /></section>`;
 }

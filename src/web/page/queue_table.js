@@ -9,9 +9,11 @@ const COLUMNS = (now) => [
   {head: 'Running', num: true, cell: (q) => number(q.running)},
   {head: 'Waiting', num: true, cell: (q) => count(waiting(q), q.more)},
   {head: 'Parked', num: true, cell: (q) => (isNumber(q.parked) ? html`<${Trouble} n=${q.parked} kind="warn" />` : '–')},
-  {head: 'Dead', num: true, cell: (q) => (q.dead > 0 ? html`<a class="bad" href=${deadOf(q)}>${number(q.dead)}</a>` : html`<${Trouble} n=${q.dead} />`)},
+  {head: 'Dead', num: true, cell: (q) => (q.dead > 0 ? html`<a class="bad" href=${deadOf(q)}>${number(q.dead)}</a>` : html`<${Trouble}
+    n=${q.dead} />`)},
   {head: 'Oldest due', num: true, cell: (q) => html`<${Due} ms=${q.due_ms} now=${now} />`},
-  {head: 'Paused', wide: true, cell: (q) => (q.paused ? html`<${Paused} paused=${q.paused} now=${now} />` : html`<span class="quiet">no</span>`)},
+  {head: 'Paused', wide: true, cell: (q) => (q.paused ? html`<${Paused} paused=${q.paused} now=${now} />` : html`<span
+    class="quiet">no</span>`)},
 ];
 
 const deadOf = (q) => href(['dead'], {queue: q.queue});
@@ -39,4 +41,5 @@ export function worstFirst(rows, now) {
 }
 
 export const QueueTable = ({rows, now, label = 'Queues'}) =>
-  html`<${Table} label=${label} columns=${COLUMNS(now)} rows=${rows} id=${(q) => q.queue} mark=${(q) => (q.paused ? 'paused' : null)} empty="No queue." />`;
+  html`<${Table} label=${label} columns=${COLUMNS(now)} rows=${rows} id=${(q) => q.queue} mark=${(q) => (q.paused ? 'paused' : null)}
+    empty="No queue." />`;

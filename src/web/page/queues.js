@@ -9,7 +9,8 @@ class View extends Component {
     const rows = data.queues.filter((q) => q.queue.includes(find));
     const idle = rows.filter(isIdle);
     return html`
-      <p class="filter"><label for="find">Name contains</label><input id="find" type="search" autocomplete="off" spellcheck=${false} value=${find} onInput=${(e) => this.setState({find: e.currentTarget.value})} />
+      <p class="filter"><label for="find">Name contains</label><input id="find" type="search" autocomplete="off" spellcheck=${false}
+        value=${find} onInput=${(e) => this.setState({find: e.currentTarget.value})} />
         ${data.after && html`<span class="quiet">of the ${plural(data.queues.length, 'queue')} of this part</span>`}</p>
       <${QueueTable} rows=${worstFirst(rows.filter((q) => !isIdle(q)), page.now)} now=${page.now} />
       ${idle.length > 0 && html`<details class="idle"><summary>${plural(idle.length, 'idle queue')}</summary>

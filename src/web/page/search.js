@@ -19,7 +19,8 @@ const columns = [
   {head: 'Found', cell: (f) => (Object.hasOwn(LINKS, f.kind) ? LINKS[f.kind](f) : html`<${Text} value=${f.name} />`)},
   {head: 'Kind', cell: (f) => plain(f.kind)},
   {head: 'State', cell: (f) => (f.state ? html`<${Badge} state=${f.state} />` : '–')},
-  {head: 'More', wide: true, cell: (f) => html`${f.kind === 'job' && f.queue && html`queue <${QueueLink} name=${f.queue} /> `}${f.key && html`key <${Text} value=${f.key} />`}`},
+  {head: 'More', wide: true, cell: (f) => html`${f.kind === 'job' && f.queue && html`queue <${QueueLink}
+    name=${f.queue} /> `}${f.key && html`key <${Text} value=${f.key} />`}`},
 ];
 
 function search(e) {
@@ -30,8 +31,10 @@ function search(e) {
 
 const view = ({page, data}) => html`
   <form class="filter" role="search" onSubmit=${search}><label for="q">Id, key, trace, or the first letters of a name</label>
-    <input id="q" name="q" type="search" autocomplete="off" spellcheck=${false} defaultValue=${page.params.get('q') ?? ''} /><button type="submit" class="main">Search</button></form>
-  ${data.found && html`<${Table} label="Found" columns=${columns} rows=${data.found} id=${(f) => `${f.kind} ${f.name}`} empty="Nothing is called like this." />`}`;
+    <input id="q" name="q" type="search" autocomplete="off" spellcheck=${false} defaultValue=${page.params.get('q') ?? ''} /><button
+      type="submit" class="main">Search</button></form>
+  ${data.found && html`<${Table} label="Found" columns=${columns} rows=${data.found} id=${(f) => `${f.kind} ${f.name}`}
+    empty="Nothing is called like this." />`}`;
 
 export default {
   title: () => 'Search',

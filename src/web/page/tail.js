@@ -16,7 +16,8 @@ const COLUMNS = [
   {head: 'Event', cell: (e) => html`<${Badge} state=${e.event} />`},
   {head: 'Queue', cell: (e) => (e.queue ? html`<${QueueLink} name=${e.queue} />` : '–')},
   {head: 'Job', cell: (e) => (e.id ? html`<${JobLink} id=${e.id} />` : '–')},
-  {head: 'More', wide: true, cell: (e) => html`${e.attempt > 0 && `attempt ${number(e.attempt)} `}${e.code > 0 && html`<code>${number(e.code)}</code> `}${lateBy(e)} <${Text} value=${e.text === 'ok' ? '' : bytesOf(e, 'text')} most=${120} />`},
+  {head: 'More', wide: true, cell: (e) => html`${e.attempt > 0 && `attempt ${number(e.attempt)} `}${e.code > 0 && html`<code>
+    ${number(e.code)}</code> `}${lateBy(e)} <${Text} value=${e.text === 'ok' ? '' : bytesOf(e, 'text')} most=${120} />`},
 ];
 
 class View extends Component {
@@ -83,12 +84,19 @@ class View extends Component {
     const kinds = [...new Set([...events.map((e) => plain(e.event)), event])].filter((k) => k !== '').sort();
     const rows = events.filter((e) => (queue === '' || plain(e.queue).includes(queue)) && (event === '' || e.event === event));
     return html`
-      <p class="filter"><label for="tail-queue">Queue contains</label><input id="tail-queue" type="search" autocomplete="off" spellcheck=${false} value=${queue} onInput=${(e) => this.setState({queue: e.currentTarget.value})} />
-        <label for="tail-event">Event</label><select id="tail-event" value=${event} onChange=${(e) => this.setState({event: e.currentTarget.value})}><option value="">all</option>${kinds.map((k) => html`<option key=${k} value=${k}>${k}</option>`)}</select>
-        <${Button} aria-pressed=${isHeld} onClick=${() => this.setState({isHeld: !isHeld}, () => this.watch())}>${isHeld ? 'Go on' : 'Hold'}<//>
-        <span class="quiet">${number(n)} events${left > 0 && html`, <span class="warn">${number(left)} left out, too many at once</span>`}</span></p>
-      ${isHeld ? html`<p class="quiet" role="status">Held. Events that happen now are not shown later.</p>` : trouble && html`<p class="quiet" role="status">${trouble}</p>`}
-      ${rows.length > 0 && html`<div class="box tail" tabindex="0" role="region" aria-label="Events, the newest first"><${Table} label="Events" columns=${COLUMNS} rows=${rows} id=${(e) => e.key} /></div>`}`;
+      <p class="filter"><label for="tail-queue">Queue contains</label><input id="tail-queue" type="search" autocomplete="off"
+        spellcheck=${false} value=${queue} onInput=${(e) => this.setState({queue: e.currentTarget.value})} />
+        <label for="tail-event">Event</label><select id="tail-event"
+          value=${event} onChange=${(e) => this.setState({event: e.currentTarget.value})}><option value="">all</option>
+          ${kinds.map((k) => html`<option key=${k} value=${k}>${k}</option>`)}</select>
+        <${Button} aria-pressed=${isHeld} onClick=${() => this.setState({isHeld: !isHeld}, () => this.watch())}>
+          ${isHeld ? 'Go on' : 'Hold'}<//>
+        <span class="quiet">${number(n)} events${left > 0 && html`, <span class="warn">
+          ${number(left)} left out, too many at once</span>`}</span></p>
+      ${isHeld ? html`<p class="quiet" role="status">Held. Events that happen now are not shown later.</p>` : trouble && html`<p
+        class="quiet" role="status">${trouble}</p>`}
+      ${rows.length > 0 && html`<div class="box tail" tabindex="0" role="region" aria-label="Events, the newest first"><${Table}
+        label="Events" columns=${COLUMNS} rows=${rows} id=${(e) => e.key} /></div>`}`;
   }
 }
 
