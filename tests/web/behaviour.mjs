@@ -2,8 +2,8 @@
 
 const isApi = (url) => /\/api\/v1\/./.test(url);
 
-async function opened({open, base, token}, withClock) {
-  const page = await open();
+async function opened({open, base, token}, withClock, width) {
+  const page = await open(width);
   page.asked = [];
   page.open = 0; // requests that are not answered yet
   page.on('request', (r) => {
@@ -36,7 +36,15 @@ async function refresh(t) {
   }, isHidden);
   const seen = await during(10000);
   if (seen < 3 || seen > 6) t.fault('refresh', `${seen} requests in 10 s`);
+  // The tab is hidden while an answer is on its way.
+  let release;
+  const held = new Promise((done) => { release = done; });
+  await page.route('**/api/v1/**', async (r) => { await held; await r.continue(); });
+  while (page.open === 0) await page.clock.runFor(500);
   await hide(true);
+  release();
+  while (page.open > 0) await page.evaluate(() => 0);
+  await page.unroute('**/api/v1/**');
   const hidden = await during(20000);
   if (hidden > 0) t.fault('refresh', `${hidden} requests while the tab was hidden`);
   await hide(false);
@@ -69,8 +77,7 @@ async function token(t) {
   await page.waitForSelector('input[name=token]');
   (await t.axe(page)).forEach((w) => t.fault('token', w));
   await page.fill('input[name=token]', 'wrong');
-  await page.keyboard.press('Enter');
-  await page.waitForFunction(() => document.querySelector('input[name=token]')?.value !== 'wrong' || document.querySelector('small')?.innerText.length > 20);
+  await Promise.all([page.waitForResponse((r) => r.status() === 401), page.keyboard.press('Enter')]);
   await page.fill('input[name=token]', t.token);
   await page.keyboard.press('Enter');
   await page.waitForSelector('main[data-state=ready]');
@@ -100,6 +107,7 @@ async function dialog(t, page, name, button) {
   await page.keyboard.press('Enter');
   await page.waitForSelector('dialog[open]');
   const words = await page.locator('dialog').innerText();
+  if (await page.getByRole('dialog', {name: /./}).count() === 0) t.fault(`dialog ${name}`, `"${label}" opens one without a name`);
   if (words.length < 40) t.fault(`dialog ${name}`, `"${label}" does not say what will be done`);
   (await t.axe(page)).forEach((w) => t.fault(`dialog ${name} ${label}`, w));
   await page.keyboard.press('Escape');
@@ -107,6 +115,20 @@ async function dialog(t, page, name, button) {
   if (!await button.evaluate((b) => b === document.activeElement)) t.fault(`dialog ${name}`, `focus is lost after "${label}"`);
 }
 
+// On a narrow screen the pages are behind a button.
+async function menu(t) {
+  const page = await opened(t, false, 360);
+  await page.locator('button.menu').focus();
+  await page.keyboard.press('Enter');
+  (await t.axe(page)).forEach((w) => t.fault('menu', w));
+  await page.locator('#nav a', {hasText: 'Workers'}).focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelector('main')?.dataset.route === 'workers');
+  if (await page.locator('#nav').isVisible()) t.fault('menu', 'it stays open over the page');
+  if (await page.evaluate(() => document.activeElement.id) !== 'main') t.fault('menu', 'focus does not go to the page');
+  await page.context().close();
+}
+
 export async function behaviour(t) {
-  await Promise.all([refresh(t), token(t).then(() => (t.pages.some((p) => p.name === 'add') ? dialogs(t) : null))]);
+  await Promise.all([refresh(t), menu(t).then(() => token(t)).then(() => (t.pages.some((p) => p.name === 'add') ? dialogs(t) : null))]);
 }

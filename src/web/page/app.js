@@ -50,11 +50,13 @@ class App extends Component {
   // ---- data
 
   async begin() {
+    const turn = (this.begun = (this.begun ?? 0) + 1); // a later token has overtaken an earlier one
     try {
       const me = await get(apiPath([]));
+      if (turn !== this.begun) return;
       this.setState({me, wantsToken: false, error: null}, () => this.go(true));
     } catch (e) {
-      this.fail(e, () => this.begin());
+      if (turn === this.begun) this.fail(e, () => this.begin());
     }
   }
 
