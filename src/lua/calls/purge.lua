@@ -8,10 +8,11 @@
 -- after a cancel. Waiting and parked jobs count as cancelled.
 -- Errors: ELATER_ARGS QUEUE TYPE. Cost: O(removed log n).
 
+local purges = module 'calls/purge'
 local membership, pins, clock, events, job_sets, jobs, gate, uniques, waiters, commit = use(
   'batch/membership', 'broadcast/pins', 'core/clock', 'core/events', 'core/job_sets', 'core/jobs',
   'gates/gate', 'gates/uniques', 'gates/waiters', 'txn/commit')
-local KEPT_MOST, WAITING_MOST, PARKED_MOST = 200, 100, 40
+local MOST = {due = 100, parked = 40, dead = 200, done = 200}
 local BYTES = 1048576
 
 -- These jobs will never run: announce their ends, free their unique keys, tell their batches,
@@ -36,6 +37,46 @@ local function drop(R, queue, ids, records, now_ms)
   end
 end
 
+-- Remove these jobs with ids from a set of the queue. records: as job_sets.read_records returns
+-- them, for waiting and parked ones. The caller hands on what parked ones were let in at. Dead and
+-- done jobs ended before: their ends were announced then, and a unique key that is still taken has
+-- an expiry.
+function purges.remove(ledger, queue, state, set, ids, records)
+  local R = ledger.R
+  if state == 'parked' then
+    for _, id in ipairs(ids) do
+      waiters.unpark(ledger, queue, id)
+    end
+  elseif ids[1] then
+    db('ZREM', set.key, unpack(ids))
+  end
+  if state == 'parked' or state == 'due' then
+    drop(R, queue, ids, records, ledger.now_ms)
+  else
+    jobs.forget(R, ids)
+  end
+end
+
+-- Put the flags of the queue right, and its head. A step would correct the head. Without workers,
+-- stats would show a job that is gone. removed: how many jobs in this state were; sets: of it
+-- -> how many are left
+function purges.after(R, queue, state, sets, removed)
+  local left = job_sets.count_in(sets)
+  for _, set in ipairs(sets) do
+    if set.target then
+      pins.drop(R, queue, set.target)
+    end
+  end
+  if sets[#sets].target and pins.flag_of(R, queue) == '' then
+    jobs.flag_clear(R, queue, 'p')
+  end
+  if state == 'due' and removed > 0 and left == 0 and
+     db('EXISTS', R .. ':granted:' .. queue) == 0 then
+    db('ZREM', R .. ':heads', queue)
+  end
+  return left
+end
+
 -- -> the first ids of a set, as many as a call may read the records of; their records; how many
 -- bytes are left. bytes: nil for all that a call may read
 local function first_of(R, key, most, bytes)
@@ -48,9 +89,9 @@ local function first_of(R, key, most, bytes)
 end
 
 -- The jobs of many targets, each of which may have one only. sets: from number `from` on
-local function purge_pinned(R, queue, sets, from, most, now_ms)
-  local all, records, bytes = {}, {}, BYTES
-  most = math.min(most, WAITING_MOST)
+local function purge_pinned(ledger, queue, sets, from, most)
+  local R, all, records, bytes = ledger.R, {}, {}, BYTES
+  most = math.min(most, MOST.due)
   for s = from, #sets do
     if #all >= most or bytes <= 0 then
       break
@@ -64,60 +105,45 @@ local function purge_pinned(R, queue, sets, from, most, now_ms)
     end
     bytes = left
   end
-  drop(R, queue, all, records, now_ms)
+  drop(R, queue, all, records, ledger.now_ms)
   return #all
 end
 
-local function purge_waiting(R, queue, set, most, now_ms)
+-- The first jobs of a set. -> how many were removed
+local function purge_jobs(ledger, queue, state, set, most)
+  local ids, records = first_of(ledger.R, set.key, math.min(most, MOST[state]))
+  purges.remove(ledger, queue, state, set, ids, records)
+  if state == 'parked' then
+    waiters.hand_on(ledger)
+  end
+  return #ids
+end
+
+local function purge_waiting(ledger, queue, set, most)
   if set.is_raw then
-    local rows, members = job_sets.read_set(set.key, 0, math.min(most, WAITING_MOST), BYTES), {}
+    local rows, members = job_sets.read_set(set.key, 0, math.min(most, MOST.due), BYTES), {}
     for i = 1, #rows, 2 do
       members[#members + 1] = rows[i]
     end
     db('ZREM', set.key, unpack(members))
-    commit.count(R, 'cancelled', queue, #members)
+    commit.count(ledger.R, 'cancelled', queue, #members)
     return #members
   end
-  local ids, records = first_of(R, set.key, math.min(most, WAITING_MOST))
-  db('ZREM', set.key, unpack(ids))
-  drop(R, queue, ids, records, now_ms)
-  return #ids
-end
-
-local function purge_parked(R, queue, set, most, now_us)
-  local ids, records = first_of(R, set.key, math.min(most, PARKED_MOST))
-  local ledger = gate.ledger(R, now_us)
-  for _, id in ipairs(ids) do
-    waiters.unpark(ledger, queue, id)
-  end
-  drop(R, queue, ids, records, clock.ms(now_us))
-  waiters.hand_on(ledger)
-  return #ids
-end
-
--- Dead and done jobs ended before: their ends were announced then, and a unique key that is still
--- taken has an expiry. -> how many were removed
-local function purge_kept(R, set, most)
-  local ids = first_of(R, set.key, math.min(most, KEPT_MOST))
-  db('ZREM', set.key, unpack(ids))
-  jobs.forget(R, ids)
-  return #ids
+  return purge_jobs(ledger, queue, 'due', set, most)
 end
 
 -- Remove from the first of the sets that is not empty, or from all of targets. -> how many were
 -- removed
 local function purge(R, queue, state, sets, most)
-  local now_us = clock.now_us()
+  local ledger = gate.ledger(R, clock.now_us())
   for s, set in ipairs(sets) do
     if db('EXISTS', set.key) == 1 then
       if set.target then
-        return purge_pinned(R, queue, sets, s, most, clock.ms(now_us))
+        return purge_pinned(ledger, queue, sets, s, most)
       elseif state == 'due' then
-        return purge_waiting(R, queue, set, most, clock.ms(now_us))
-      elseif state == 'parked' then
-        return purge_parked(R, queue, set, most, now_us)
+        return purge_waiting(ledger, queue, set, most)
       end
-      return purge_kept(R, set, most)
+      return purge_jobs(ledger, queue, state, set, most)
     end
   end
   return 0
@@ -130,19 +156,5 @@ register('later_v1_purge', {'allow-oom'}, function(R, args)
     fail('ELATER_ARGS', 'give QUEUE STATE (due parked dead done) MOST')
   end
   local removed = most > 0 and purge(R, queue, state, sets, most) or 0
-  local left = job_sets.count_in(sets)
-  for _, set in ipairs(sets) do
-    if set.target then
-      pins.drop(R, queue, set.target)
-    end
-  end
-  if sets[#sets].target and pins.flag_of(R, queue) == '' then
-    jobs.flag_clear(R, queue, 'p')
-  end
-  -- A step would correct the head. Without workers, stats would show a job that is gone.
-  if state == 'due' and removed > 0 and left == 0 and
-     db('EXISTS', R .. ':granted:' .. queue) == 0 then
-    db('ZREM', R .. ':heads', queue)
-  end
-  return {removed, left}
+  return {removed, purges.after(R, queue, state, sets, removed)}
 end)

@@ -3,22 +3,22 @@
 --
 -- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names
 -- 64 of them four times a second). It removes outcomes whose time is over and dead jobs past their
--- keeping (1,000 a queue, 4,000 a call; of large payloads about 100 a set), forgets batches and the
--- cursors of schedules that are gone, buries raw members that can never be due, restores lost flags
--- of priorities, removes stale entries of R:await, old notes and empty names, and writes notes of
--- queues with due jobs that no worker serves. Fields: how the worker is, for later_v1_health (room
+-- keeping (1,000 a queue, 4,000 a call; of large payloads about 100 a set), forgets batches, bulks
+-- and the cursors of schedules that are gone, buries raw members that can never be due, restores
+-- lost flags of priorities, removes stale entries of R:await, old notes and empty names, and writes
+-- notes of queues with due jobs that no worker serves. Fields: how the worker is, for later_v1_health (room
 -- unsent refused skew_ms limits modes defects reload runs), and what it counted since its last
 -- tidy: retried (added to R:stats), series:<queue> (series/series.lua) and keys
 -- (series/ranks.lua); others are ignored. Then it writes the series.
 -- Cost: O(queues named + workers + due queues).
 
 local tidy = module 'calls/tidy'
-local batches, pins, beats, workers, clock, instant, job_sets, jobs, queue_names, uses, gate,
+local batches, pins, bulks, beats, workers, clock, instant, job_sets, jobs, queue_names, uses, gate,
       waiters, adds, schedules, ranks, series, change, commit, txn = use(
-  'batch/batches', 'broadcast/pins', 'calls/beat', 'calls/register', 'core/clock', 'core/instant',
-  'core/job_sets', 'core/jobs', 'core/queue_names', 'core/uses', 'gates/gate', 'gates/waiters',
-  'public/add', 'schedule/schedules', 'series/ranks', 'series/series', 'txn/change', 'txn/commit',
-  'txn/txn')
+  'batch/batches', 'broadcast/pins', 'bulk/bulks', 'calls/beat', 'calls/register', 'core/clock',
+  'core/instant', 'core/job_sets', 'core/jobs', 'core/queue_names', 'core/uses', 'gates/gate',
+  'gates/waiters', 'public/add', 'schedule/schedules', 'series/ranks', 'series/series',
+  'txn/change', 'txn/commit', 'txn/txn')
 local TIDY_ROWS = 100
 local TIDY_BYTES = 1048576
 local TRIM_ROWS = 1000
@@ -312,6 +312,7 @@ register('later_v1_tidy', {'allow-oom'}, function(R, args)
   change.unless_foreign(drop_names, R, is_served)
   change.try(batches.tidy, R, now_ms)
   change.try(schedules.tidy, R, now_ms, CURSORS)
+  change.try(bulks.tidy, R, now_ms)
   change.unless_foreign(repair_timers, R, now_us)
   queue_names.mend_names(R, now_ms)
   return {change.unless_foreign(unserved, R, is_served, now_ms) or {}, buried}

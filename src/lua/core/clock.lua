@@ -123,12 +123,17 @@ function clock.id(number)
   return high_text .. pair
 end
 
--- A job id -> when it was made, in ms.
-function clock.made_ms(id)
+-- A job id -> the number that it was made from.
+function clock.number(id)
   local number = 0
   for i = 2, #id do
     local digit = string.find(DIGITS, string.sub(id, i, i), 1, true)
     number = number * 32 + (digit or 1) - 1
   end
-  return clock.ms(number)
+  return number
+end
+
+-- A job id -> when it was made, in ms.
+function clock.made_ms(id)
+  return clock.ms(clock.number(id))
 end

@@ -9,7 +9,19 @@ local clock, events, instant, jobs, gate, uniques, waiters = use(
   'core/clock', 'core/events', 'core/instant', 'core/jobs', 'gates/gate', 'gates/uniques',
   'gates/waiters')
 
--- Give a waiting or parked job another due time. -> the reply of later_reschedule
+-- Give a waiting or parked job another due time. state, job, tries: as jobs.find tells them. The
+-- caller hands on what a parked job was let in at.
+function moves.move_found(ledger, id, state, job, tries, due)
+  if events.now then
+    events.add('moved', id, job.queue, due)
+  end
+  if state == 'parked' then
+    waiters.unpark(ledger, job.queue, id)
+  end
+  jobs.enqueue(ledger.R, id, job, tries, due)
+end
+
+-- The same for an id. -> the reply of later_reschedule
 function moves.move(R, id, due)
   local state, job, tries = jobs.find(R, id)
   if state ~= 'waiting' and state ~= 'parked' then
@@ -17,16 +29,8 @@ function moves.move(R, id, due)
          (state == 'dead' and ' (later_retry runs it again)' or ''))
   end
   local ledger = gate.ledger(R, clock.now_us())
-  if events.now then
-    events.add('moved', id, job.queue, due)
-  end
-  if state == 'parked' then
-    waiters.unpark(ledger, job.queue, id)
-    jobs.enqueue(R, id, job, tries, due)
-    waiters.hand_on(ledger)
-    return {id, 'moved', due}
-  end
-  jobs.enqueue(R, id, job, tries, due)
+  moves.move_found(ledger, id, state, job, tries, due)
+  waiters.hand_on(ledger)
   return {id, 'moved', due}
 end
 

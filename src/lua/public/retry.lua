@@ -6,8 +6,41 @@
 -- Errors: ELATER_ARGS NOJOB STATE TIME TYPE UNIQUE (another job has its unique key). Cost:
 -- O(log n).
 
-local membership, clock, events, instant, jobs, uniques = use(
-  'batch/membership', 'core/clock', 'core/events', 'core/instant', 'core/jobs', 'gates/uniques')
+local retries = module 'public/retry'
+local membership, clock, events, instant, jobs, uniques, adds = use(
+  'batch/membership', 'core/clock', 'core/events', 'core/instant', 'core/jobs', 'gates/uniques',
+  'public/add')
+
+-- The job goes to another queue, with a new record.
+local function move(R, id, job, queue)
+  adds.check_names(R, queue)
+  local record, payload = job.record, job.big and db('GET', R .. ':big:' .. id) or nil
+  local text = payload or string.sub(record, job.body)
+  adds.check_payload(R, queue, text)
+  job.queue, job.has_options = queue, true
+  local header = jobs.header(job)
+  if #header > HEADER_MAX then
+    fail('ELATER_SIZE', 'its options are too long for queue ' .. queue)
+  end
+  db('HSET', R .. ':jobs', id, header .. (payload and '' or text))
+end
+
+-- Run a dead job again, then. job, tries: as jobs.find tells them; queue: where, nil: its own
+function retries.retry(R, id, job, tries, due, queue)
+  local from = job.queue
+  if queue and queue ~= from then
+    move(R, id, job, queue)
+  end
+  uniques.retake(R, id, job)
+  tries.attempts, tries.crashes = 0, 0
+  db('ZREM', R .. ':dead:' .. from, id)
+  db('HSET', R .. ':tries', id, jobs.tries_text(tries, due))
+  jobs.enqueue(R, id, job, tries, due, job.queue ~= from)
+  membership.revive_member(R, job.b, id)
+  if events.now then
+    events.add('retried', id, job.queue, due, tries.starts)
+  end
+end
 
 register('later_retry', {'allow-oom'}, function(R, args)
   local id = uniques.check_id(R, args[1])
@@ -18,14 +51,6 @@ register('later_retry', {'allow-oom'}, function(R, args)
   end
   local now_ms = clock.ms(clock.now_us())
   local due = args[2] and instant.time(args[2], now_ms, 'time') or now_ms
-  uniques.retake(R, id, job)
-  tries.attempts, tries.crashes = 0, 0
-  db('ZREM', R .. ':dead:' .. job.queue, id)
-  db('HSET', R .. ':tries', id, jobs.tries_text(tries, due))
-  jobs.enqueue(R, id, job, tries, due)
-  membership.revive_member(R, job.b, id)
-  if events.now then
-    events.add('retried', id, job.queue, due, tries.starts)
-  end
+  retries.retry(R, id, job, tries, due)
   return {id, 'retried', due}
 end)
