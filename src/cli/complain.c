@@ -21,7 +21,7 @@ int complain_status(const struct err *err)
         {"ELATER_TOKEN", 65},   {"ELATER_ROOT", 65},       {"ELATER_BATCH", 65},
         {"ELATER_NOBATCH", 66}, {"ELATER_NOSCHEDULE", 66}, {"ELATER_SCHEDULE", 65},
         {"ELATER_TOPIC", 65},   {"ELATER_GATE", 65},       {"ELATER_LIMIT", 65},
-        {"ELATER_SEEN", 65},    {"ELATER_BUG", 70},
+        {"ELATER_SEEN", 65},    {"ELATER_NOBULK", 66},     {"ELATER_BUG", 70},
     };
 
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)

@@ -12,7 +12,8 @@ int parts_init(struct parts *p, struct loop *loop, struct link *link, struct sto
     p->topic_settings = file_settings_new(link, ns, &file_topics);
     p->schedules = schedules_new(loop, link, store, ns, conf->redis_timeout);
     p->foreign_queues = foreign_queues_new(loop, link, ns, conf->redis_timeout);
-    return p->schedules == NULL || p->foreign_queues == NULL ? -1 : 0;
+    p->bulks = bulks_new(loop, link, ns);
+    return p->schedules == NULL || p->foreign_queues == NULL || p->bulks == NULL ? -1 : 0;
 }
 
 void parts_free(struct parts *p)
@@ -22,6 +23,7 @@ void parts_free(struct parts *p)
     file_settings_free(p->topic_settings);
     schedules_free(p->schedules);
     foreign_queues_free(p->foreign_queues);
+    bulks_free(p->bulks);
 }
 
 void parts_set(const struct parts *p, const struct conf *conf)
@@ -38,6 +40,7 @@ void parts_registered(const struct parts *p, int64_t epoch)
     file_settings_registered(p->topic_settings, epoch);
     schedules_registered(p->schedules, epoch);
     foreign_queues_registered(p->foreign_queues, epoch);
+    bulks_registered(p->bulks, epoch);
 }
 
 void parts_note_date(const struct parts *p, int64_t now_us)
@@ -68,10 +71,12 @@ void parts_link_down(const struct parts *p)
     file_settings_link_down(p->topic_settings);
     schedules_link_down(p->schedules);
     foreign_queues_link_down(p->foreign_queues);
+    bulks_link_down(p->bulks);
 }
 
 void parts_stop(const struct parts *p)
 {
     schedules_stop(p->schedules);
     foreign_queues_stop(p->foreign_queues);
+    bulks_stop(p->bulks);
 }

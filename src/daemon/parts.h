@@ -1,8 +1,8 @@
 /*
  * The parts of a daemon that tell Redis what the configuration says, or fetch work for it from
  * elsewhere: gates, schedules and topics of the configuration, schedules that fire, queues of other
- * systems. All begin when the worker is registered, go on at its beats, wait while the link is
- * down, and end with the daemon.
+ * systems, bulks. All begin when the worker is registered, go on at its beats, wait while the link
+ * is down, and end with the daemon.
  *
  * Main thread.
  */
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "conf/conf.h"
+#include "daemon/bulks.h"
 #include "daemon/file_settings.h"
 #include "daemon/foreign_queues.h"
 #include "daemon/gate_settings.h"
@@ -22,6 +23,7 @@ struct parts {
     struct file_settings *schedule_settings, *topic_settings;
     struct schedules *schedules;
     struct foreign_queues *foreign_queues;
+    struct bulks *bulks;
 };
 
 /* conf: namespace and redis_timeout are read. -1: no descriptors; parts_free is called all the

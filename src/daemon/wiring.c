@@ -296,12 +296,14 @@ static void tell_unserved(void *arg, const char *queue)
              queue);
 }
 
-static void on_tidied(void *arg, const char *const *unserved, size_t n)
+static void on_tidied(void *arg, const char *const *unserved, size_t n, int64_t bulks)
 {
     struct daemon *d = arg;
 
     if (d->tidy_tells)
         unserved_take(&d->unserved, unserved, n, mono_now(), tell_unserved, NULL);
+    if (bulks > 0)
+        bulks_wake(d->parts.bulks);
     sched_on_tidied(d->sched, mono_now());
 }
 
@@ -452,7 +454,10 @@ static void on_down(void *arg, enum error_class class, const char *text)
 
 static void on_subscribed(void *arg)
 {
-    sched_on_subscribed(((struct daemon *)arg)->sched, mono_now());
+    struct daemon *d = arg;
+
+    bulks_wake(d->parts.bulks);
+    sched_on_subscribed(d->sched, mono_now());
 }
 
 static void on_wake(void *arg, const char *text, size_t n)
@@ -463,6 +468,8 @@ static void on_wake(void *arg, const char *text, size_t n)
         return;
     if (strcmp(text, "!schedules") == 0)
         schedules_wake(d->parts.schedules);
+    else if (strcmp(text, "!bulk") == 0)
+        bulks_wake(d->parts.bulks);
     else
         sched_on_wake(d->sched, mono_now(), text);
 }

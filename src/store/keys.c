@@ -53,6 +53,7 @@ static const struct key_rule alone[] = {
     {"index", "zset"},
     {"index:state", "hash"},
     {"recents", "zset"},
+    {"bulks", "zset"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
@@ -71,7 +72,7 @@ static const struct key_rule more[] = {
     {"m:", "string"},          {"h:", "string"},
     {"total:", "string"},      {"keys:", "string"},
     {"top:", "zset"},          {"seen:", "string"},
-    {"recent:", "list"},
+    {"recent:", "list"},       {"bulk:", "hash"},
 };
 
 const char *keys_type(const char *rest, size_t n)

@@ -199,7 +199,8 @@ struct store_events {
     void (*looked)(void *arg, const struct store_look_reply *r);
     void (*fetched)(void *arg, const char *id, const char *payload, size_t n);
     void (*reaped)(void *arg, enum store_reap status, int64_t moved);
-    void (*tidied)(void *arg, const char *const *unserved, size_t n);
+    /* bulks: how many are active */
+    void (*tidied)(void *arg, const char *const *unserved, size_t n, int64_t bulks);
     void (*left)(void *arg, bool is_clean); /* not clean: it still holds jobs, or was refused */
     void (*declared)(void *arg, const struct store_declare_reply *r);
     void (*failed)(void *arg, enum error_class class, const char *text);

@@ -374,7 +374,7 @@ static void on_tidied(void *arg, const struct reply *r)
     if (store_redis_is_bad(s, r, 2))
         return;
     unserved = store_redis_texts(reply_at(r, 0), &n);
-    s->events.tidied(s->events.arg, unserved, n);
+    s->events.tidied(s->events.arg, unserved, n, reply_int(reply_at(r, 2)));
 }
 
 int store_tidy(struct store_redis *s, int64_t epoch, const struct store_fields *queues,

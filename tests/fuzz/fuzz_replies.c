@@ -295,9 +295,10 @@ static void on_reaped(void *arg, enum store_reap status, int64_t moved)
     sched_on_reaped(w.sched, w.now, status, moved);
 }
 
-static void on_tidied(void *arg, const char *const *unserved, size_t n)
+static void on_tidied(void *arg, const char *const *unserved, size_t n, int64_t bulks)
 {
     (void)arg;
+    (void)bulks;
     for (size_t i = 0; i < n; i++)
         FUZZ_MUST(unserved[i] != NULL);
     sched_on_tidied(w.sched, w.now);

@@ -2,12 +2,14 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/mem.h"
 #include "cli/args/job_state.h"
 #include "cli/args/queue_name.h"
 #include "cli/bulk/meter.h"
+#include "cli/question.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/status.h"
@@ -64,24 +66,16 @@ static void list(struct buf *out, const struct purge *p, size_t n, int64_t *tota
 static int ask(const struct purge *p, size_t n, struct err *err)
 {
     CLEANUP_BUF struct buf what = BUF_INIT;
-    char answer[16] = "";
+    CLEANUP_FREE char *question = NULL, *yes = NULL;
     int64_t total;
 
     list(&what, p, n, &total);
     if (total == 0)
         return 0;
-    if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1)
-        return err_set(err, ERR_USAGE,
-                       "there is no terminal to ask on: --yes removes %s %s of queue %s, "
-                       "--dry-run only counts them",
-                       buf_str(&what), jobs(total), p->queue);
-    (void)fprintf(stderr, "Remove %s %s of queue %s? [y/N] ", buf_str(&what), jobs(total),
-                  p->queue);
-    (void)fflush(stderr);
-    if (fgets(answer, sizeof(answer), stdin) == NULL)
-        return 0;
-    answer[strcspn(answer, "\n")] = '\0';
-    return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+    question = mem_printf("Remove %s %s of queue %s?", buf_str(&what), jobs(total), p->queue);
+    yes = mem_printf("removes %s %s of queue %s, --dry-run only counts them", buf_str(&what),
+                     jobs(total), p->queue);
+    return question_ask(question, yes, err);
 }
 
 static void show(const struct purge *p, bool is_dry)

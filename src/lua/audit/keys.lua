@@ -1,8 +1,10 @@
 -- Phase keys of later_v1_audit and later_v1_repair (calls/audit.lua): the types of the keys of the
--- namespace, and those of one job, worker or filter each.
+-- namespace, and those of one job, worker, filter or bulk
+-- each.
 
 local audit_keys = module 'audit/keys'
-local audit, audit_seen, jobs, change = use('audit/audit', 'audit/seen', 'core/jobs', 'txn/change')
+local audit, audit_bulks, audit_seen, jobs, change = use(
+  'audit/audit', 'audit/bulks', 'audit/seen', 'core/jobs', 'txn/change')
 local queue_of, mend_record, bury, LOST = audit.queue_of, audit.mend_record, audit.bury, audit.LOST
 
 -- Judge a key big:<id>. If no job uses the payload, it is removed; without any record it is all
@@ -45,6 +47,10 @@ function audit_keys.each_key(ctx, pairs_of)
       end)
     elseif is ~= 'none' and string.find(name, '^seen:') then
       audit_seen.generation(ctx, name)
+    elseif is ~= 'none' and name == 'bulks' then
+      audit_bulks.list(ctx)
+    elseif is ~= 'none' and string.find(name, '^bulk:') then
+      audit_bulks.fields(ctx, string.sub(name, 6))
     end
   end
   return '0', #pairs_of / 2

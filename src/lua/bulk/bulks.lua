@@ -13,7 +13,6 @@ local MOST, ACTIVE_MOST = 100, 16
 local KEEP_MS = 86400000    -- how long one is kept that has ended
 local TEXT_MAX = 512        -- bytes of a field
 bulks.WHO_MAX = 200         -- bytes of who and why
-local STALE_MS = 2000       -- nobody has advanced an active one for so long: a wake may be lost
 
 -- name, and what it is: whole (a number), text, bytes, or the only words that it may be. In the order in
 -- which they are shown. at_ms: of `at`; per_ms: rate jobs in so many ms; set, score, member: behind
@@ -219,12 +218,11 @@ function bulks.finish(bulk, status, now_ms)
   bulk.status, bulk.ended_ms = status, now_ms
 end
 
--- Forget those that ended long ago. Wake the workers where one is active and nobody advances it: a
--- wake may have been lost.
+-- Forget those that ended long ago. -> how many are active
 function bulks.tidy(R, now_ms)
-  local key, is_stale = R .. ':bulks', false
+  local key = R .. ':bulks'
   if db('ZCARD', key) == 0 then
-    return
+    return 0
   end
   for _, id in ipairs(db('ZRANGEBYSCORE', key, '-inf', int(now_ms - KEEP_MS), 'LIMIT', 0, MOST)) do
     local bulk = bulks.read(R, id)
@@ -232,12 +230,7 @@ function bulks.tidy(R, now_ms)
       bulks.forget(R, id)
     end
   end
-  for _, bulk in ipairs(bulks.active(R)) do
-    is_stale = is_stale or (bulk.advanced_ms or bulk.created_ms) < now_ms - STALE_MS
-  end
-  if is_stale then
-    bulks.wake(R)
-  end
+  return #bulks.active(R)
 end
 
 -- Have a worker advance bulks.

@@ -1,5 +1,5 @@
 -- later_v1_tidy R EPOCH NQ {queue dead_keep_ms}*NQ [NF {field value}*NF]
---   -> [[queue unserved for a minute...], buried]
+--   -> [[queue unserved for a minute...], buried, active bulks (left out if there are none)]
 --
 -- Slow housekeeping of a worker's queues, each every ten seconds or so (a worker of very many names
 -- 64 of them four times a second). It removes outcomes whose time is over and dead jobs past their
@@ -312,8 +312,9 @@ register('later_v1_tidy', {'allow-oom'}, function(R, args)
   change.unless_foreign(drop_names, R, is_served)
   change.try(batches.tidy, R, now_ms)
   change.try(schedules.tidy, R, now_ms, CURSORS)
-  change.try(bulks.tidy, R, now_ms)
+  local is_told, nbulks = change.try(bulks.tidy, R, now_ms)
   change.unless_foreign(repair_timers, R, now_us)
   queue_names.mend_names(R, now_ms)
-  return {change.unless_foreign(unserved, R, is_served, now_ms) or {}, buried}
+  return {change.unless_foreign(unserved, R, is_served, now_ms) or {}, buried,
+          is_told and nbulks > 0 and nbulks or nil}
 end)
