@@ -5,13 +5,10 @@
 #ifndef LATER_TESTS_LUA_RIG_H
 #define LATER_TESTS_LUA_RIG_H
 
-#include "fixture.h"
+#include "still.h"
 
 #include <ctype.h>
-#include <unistd.h>
 
-#include "../support/clock.h"
-#include "../support/env.h"
 #include "../support/roles.h"
 #include "town.h"
 
@@ -20,7 +17,6 @@
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 static struct {
-    struct test_clock *clock;
     struct client *all, *role[TEST_ROLES], *ear; /* all: the default user */
     char kept[128][64];
     char *line[TEST_ROLES]; /* its rights in etc/users.acl */
@@ -60,25 +56,9 @@ static struct client *connect_here(void)
 static int open_rig(void **state)
 {
     static const char *const subscribe[] = {"PSUBSCRIBE", "*"};
-    char path[] = "/tmp/later-test-clock-XXXXXX";
-    char *preload = test_clock_preload(), *variable;
     struct err err = ERR_INIT;
-    int fd = mkstemp(path);
 
-    assert_true(fd >= 0);
-    rig.clock = test_clock_make(path);
-    variable = test_clock_variable(path);
-    (void)putenv(preload);
-    (void)putenv(variable);
-    assert_int_equal(fx_open(state), 0);
-    (void)unsetenv("LD_PRELOAD");
-    (void)unsetenv("LATER_TEST_CLOCK");
-    (void)remove(path);
-    free(preload);
-    free(variable);
-    (void)close(fd);
-    /* jemalloc's thread would never sleep while the clock stands still. */
-    assert_string_equal(redis("CONFIG SET jemalloc-bg-thread no"), "OK");
+    assert_int_equal(still_open(state), 0);
     rig.all = fx.client;
     for (size_t i = 0; i < TEST_ROLES; i++) {
         rig.line[i] = test_role_rights(test_roles[i], "t");
@@ -98,24 +78,7 @@ static int close_rig(void **state)
         free(rig.line[i]);
     }
     client_close(rig.ear);
-    test_clock_free(rig.clock);
-    return fx_close(state);
-}
-
-/*
- * The wall clock stands at this from here on, for the server too: Valkey 9.1 reads it once in a
- * millisecond and counts on from there by another one.
- */
-static void set_clock(int64_t us)
-{
-    enum { READ_AGAIN_US = 1000, ASKED_MAX = 1000000 };
-    int64_t told_us = 0;
-
-    rig.clock->fixed_us = us;
-    for (int asked = 0; told_us < us || told_us > us + READ_AGAIN_US; asked++) {
-        assert_true(asked < ASKED_MAX);
-        told_us = time_us();
-    }
+    return still_close(state);
 }
 
 /* ---- lines of the town */
@@ -178,7 +141,7 @@ static void build_line(const char *line)
     const char *got;
 
     if (line[0] == '+') {
-        set_clock(rig.clock->fixed_us + atoll(line + 1) * 1000);
+        still_set(still_clock->fixed_us + atoll(line + 1) * 1000);
     } else if (line[0] == '.') {
         got = command(line + 1);
         assert_true(got[0] != '!');
@@ -275,11 +238,11 @@ static void build(void)
     static const char *const copy[] = {"EVAL", COPY_ALL, "0", "0", "1"};
     struct buf none = BUF_INIT;
 
-    set_clock(START_US);
+    still_set(START_US);
     rig.big = text("%020000d", 1);
     for (size_t i = 0; i < COUNT(town); i++)
         build_line(town[i]);
-    rig.built_us = rig.clock->fixed_us;
+    rig.built_us = still_clock->fixed_us;
     assert_string_equal(send_args(COUNT(copy), (const char **)(uintptr_t)copy, NULL), "nil");
     put_heard(&none);
     buf_done(&none);
@@ -298,7 +261,7 @@ static inline struct effect play(struct client *c, const char *line)
     for (int i = 0; i < 2; i++) {
         (void)redis("FLUSHDB");
         (void)send_args(COUNT(copy), (const char **)(uintptr_t)copy, NULL);
-        set_clock(rig.built_us);
+        still_set(rig.built_us);
         if (i == 0)
             (void)call("v1_tidy $w 0");
     }

@@ -227,7 +227,7 @@ static int stand_open(void **state)
     build();
     for (size_t i = 0; i < COUNT(more_town); i++)
         build_line(more_town[i]);
-    rig.built_us = rig.clock->fixed_us;
+    rig.built_us = still_clock->fixed_us;
     (void)redis("SELECT 1");
     (void)redis("FLUSHDB");
     (void)redis("SELECT 0");
@@ -244,7 +244,7 @@ static void stand_restore(void)
     (void)fx_forget(NULL);
     (void)redis("FLUSHDB");
     (void)send_args(COUNT(copy), (const char **)(uintptr_t)copy, NULL);
-    set_clock(rig.built_us);
+    still_set(rig.built_us);
     rig.big = text("%020000d", 1);
     for (size_t i = 0; i < stand_njobs; i++)
         stand_jobs[i].has_run = stand_jobs[i].has_ended = false;
@@ -432,7 +432,7 @@ static void stand_drain(void)
     for (int round = 0; round < 6; round++) {
         if (stand_step(round % 3 == 2 ? 0 : 1, 9) < 0)
             stand_faults++, print_message("%s, and then: %.300s\n", stand_what, stand_said);
-        set_clock(rig.clock->fixed_us + (round < 2 ? 1500 : 3600000) * INT64_C(1000));
+        still_set(still_clock->fixed_us + (round < 2 ? 1500 : 3600000) * INT64_C(1000));
     }
 }
 

@@ -145,7 +145,7 @@ static void work(bool is_stopped, bool learns)
             STAND_CALLS(stand_work);
         if (learns)
             learn_keys();
-        set_clock(rig.clock->fixed_us + 1500000);
+        still_set(still_clock->fixed_us + 1500000);
     }
 }
 

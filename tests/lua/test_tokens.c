@@ -272,7 +272,7 @@ static void try_value(const struct cell *c, const char *how, const char *p, size
             STAND_CALLS(stand_reads);
             ask_for(c);
         }
-        set_clock(rig.clock->fixed_us + 1500000);
+        still_set(still_clock->fixed_us + 1500000);
     }
     stand_fsck("repair");
     assert_mends();

@@ -43,10 +43,10 @@ end
 
 -- Read what is needed of these ids at once, into the transaction. -> the outcomes of their last
 -- attempts, where they are needed
-local function read_ahead(R, bulk, set, ids, needs_outcomes)
-  local bytes = 0
+local function read_ahead(R, bulk, set, ids, ctx)
+  local bytes, needs_outcomes = 0, ctx.needs_outcomes
   for _, record in ipairs(db('HMGET', R .. ':jobs', unpack(ids))) do
-    bytes = bytes + #(record or '')
+    bytes = bytes + job_sets.bytes_of(record)
   end
   db('HMGET', R .. ':tries', unpack(ids))
   db('ZMSCORE', R .. ':running', unpack(ids))
@@ -57,7 +57,7 @@ local function read_ahead(R, bulk, set, ids, needs_outcomes)
   for i = 1, needs_outcomes and #ids or 0 do
     bytes = bytes + #(outcomes[i] or '')
   end
-  txn.spend(bytes)
+  ctx.bytes = ctx.bytes - bytes
   return outcomes
 end
 
@@ -70,7 +70,7 @@ end
 -- -> id -> {record, is_wanted: the filters leave it} for those of these ids that are meant
 local function choose(R, bulk, set, ids, ctx)
   local out = {}
-  local outcomes = ids[1] and read_ahead(R, bulk, set, ids, ctx.needs_outcomes) or {}
+  local outcomes = ids[1] and read_ahead(R, bulk, set, ids, ctx) or {}
   for i, id in ipairs(ids) do
     local _, _, when, _, reason = jobs.read_outcome(outcomes[i] or '')
     if not is_later(bulk, when) then
@@ -123,7 +123,7 @@ end
 local function walk_set(R, bulk, set, ctx, take)
   db('ZCARD', set.key) -- a key of a foreign type is met here
   local rank = job_sets.rank_behind(set.key, bulk.score or '', bulk.member or '')
-  while ctx.reads > 0 and not (txn.is_spent() and ctx.has_taken) do
+  while ctx.reads > 0 and ctx.bytes > 0 do
     local n = math.min(CHUNK, ctx.reads)
     local rows = redis.call('ZRANGE', set.key, rank, int(rank + n - 1), 'WITHSCORES')
     local is_whole, is_over = take_page(R, bulk, set, rows, ctx, take)
@@ -146,6 +146,7 @@ function selection.walk(R, bulk, ctx, take)
   if not is_same then
     bulk.score, bulk.member = nil, nil
   end
+  ctx.bytes = txn.CALL_BYTES
   ctx.has_reason = bulk.reason and reasons.matcher(bulk.reason)
   ctx.needs_outcomes = bulk.reason or bulk.state == 'done' or bulk.verb == 'reschedule'
   for s = from or 1, #sets do

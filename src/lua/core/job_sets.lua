@@ -172,6 +172,11 @@ end
 -- A payload in R:big counts as this many bytes: its size is not known, and freeing it takes time.
 local LARGE_BYTES = 262144
 
+-- -> how many bytes the record of a job counts, nil or false for none
+function job_sets.bytes_of(record)
+  return record and string.byte(record) == 43 and LARGE_BYTES or #(record or '')
+end
+
 -- Read the records of ids until they have `bytes` bytes. -> records, '' where there is none; at
 -- least one, perhaps fewer than ids; how many bytes are left, 0 or less: none.
 function job_sets.read_records(R, ids, bytes)
@@ -183,7 +188,7 @@ function job_sets.read_records(R, ids, bytes)
     local to = math.min(from + 24, #ids)
     for _, record in ipairs(redis.call('HMGET', R .. ':jobs', unpack(ids, from, to))) do
       records[#records + 1] = record or ''
-      bytes = bytes - (record and string.byte(record) == 43 and LARGE_BYTES or #(record or ''))
+      bytes = bytes - job_sets.bytes_of(record)
     end
   end
   return records, bytes

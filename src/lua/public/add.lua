@@ -159,14 +159,18 @@ function adds.is_option(name)
   return OPTIONS[string.lower(name)] ~= nil
 end
 
--- Refuse a payload that is larger than its queue takes. No limit is below LEAST_LIMIT, so a
--- smaller payload needs no check.
-function adds.check_payload(R, queue, payload)
+-- Refuse a payload of so many bytes, if that is more than its queue takes. No limit is below
+-- LEAST_LIMIT, so a smaller payload needs no check.
+function adds.check_payload_size(R, queue, bytes)
   local max = jobs.max_payload(R, queue)
-  if #payload > max then
-    fail('ELATER_SIZE', 'the payload has ' .. int(#payload) .. ' bytes, queue ' .. queue ..
+  if bytes > max then
+    fail('ELATER_SIZE', 'the payload has ' .. int(bytes) .. ' bytes, queue ' .. queue ..
          ' takes ' .. int(max) .. ' (max_payload)')
   end
+end
+
+function adds.check_payload(R, queue, payload)
+  adds.check_payload_size(R, queue, #payload)
 end
 
 function adds.fail_full()

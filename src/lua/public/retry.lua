@@ -14,15 +14,14 @@ local membership, clock, events, instant, jobs, uniques, adds = use(
 -- The job goes to another queue, with a new record.
 local function move(R, id, job, queue)
   adds.check_names(R, queue)
-  local record, payload = job.record, job.big and db('GET', R .. ':big:' .. id) or nil
-  local text = payload or string.sub(record, job.body)
-  adds.check_payload(R, queue, text)
+  local payload = job.big and '' or string.sub(job.record, job.body)
+  adds.check_payload_size(R, queue, job.big and db('STRLEN', R .. ':big:' .. id) or #payload)
   job.queue, job.has_options = queue, true
   local header = jobs.header(job)
   if #header > HEADER_MAX then
     fail('ELATER_SIZE', 'its options are too long for queue ' .. queue)
   end
-  db('HSET', R .. ':jobs', id, header .. (payload and '' or text))
+  db('HSET', R .. ':jobs', id, header .. payload)
 end
 
 -- Run a dead job again, then. job, tries: as jobs.find tells them; queue: where, nil: its own
