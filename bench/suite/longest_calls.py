@@ -542,6 +542,39 @@ def _(b):
     b.timed("later_batch_cancel", "b")
 
 
+@case("later_bulk", "199 purged, 5 KiB")
+def _(b):
+    b.add("q", 199, 5 * 1024)
+    b.timed("later_bulk", "purge", "q", "due")
+
+
+@case("later_v1_bulk", "100 dead to another queue, 8 KiB, 8 KiB of output")
+def _(b):
+    worker = b.worker("q")
+    b.fill(1000, "local id = 'j' .. (10000000000 + i); "
+           "redis.call('HSET', R .. ':jobs', id, '-q K=k\\n' .. string.rep('x', 8192)); "
+           "redis.call('HSET', R .. ':tries', id, '3 3 0 1000'); "
+           "redis.call('HSET', R .. ':errors', id, 'dead 1 1 3 no\\n' .. string.rep('x', 8192)); "
+           "redis.call('ZADD', R .. ':dead:q', 1000, id)")
+    b.call("later_bulk", "retry", "q", "dead", "to", "z", "reason", "n*o")
+    b.timed("later_v1_bulk", worker)
+
+
+@case("later_bulk_show", "100")
+def _(b):
+    for _ in range(100):
+        b.call("later_bulk", "retry", "q", "dead", "why", "x" * 200, "reason", "x" * 256, "key", "x" * 256)
+    b.timed("later_bulk_show")
+
+
+@case("later_bulk_abort", "one of 16")
+def _(b):
+    b.fill(1, "redis.call('ZADD', R .. ':dead:q', 1000, 'j00000000000')")
+    for _ in range(16):
+        last = b.call("later_bulk", "retry", "q", "dead", "rate", "1/1h")[0]
+    b.timed("later_bulk_abort", last)
+
+
 @case("later_limits", "1,000")
 def _(b):
     for i in range(1000):

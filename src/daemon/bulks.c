@@ -8,8 +8,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "redis/error_reply.h"
 
-#define AGAIN_MS 1000 /* after a refusal, and at most between two calls */
+#define AGAIN_MS 1000 /* after a refusal, doubled to the next */
+#define LAST_MS 32000
 
 struct bulks {
     struct loop_alarm *alarm; /* set: a call follows then */
@@ -19,6 +21,7 @@ struct bulks {
     bool is_asking; /* a call is under way */
     bool is_woken;  /* since that was sent */
     bool is_stopped;
+    int64_t again_ms;  /* after the next refusal */
     char refusal[200]; /* as it was logged last; "": none */
 };
 
@@ -47,7 +50,7 @@ static void on_alarm(void *arg)
 static void ask_in(struct bulks *b, int64_t ms)
 {
     if (!b->is_stopped)
-        loop_alarm_set(b->alarm, mono_add_ms(mono_now(), ms < AGAIN_MS ? ms : AGAIN_MS));
+        loop_alarm_set(b->alarm, mono_add_ms(mono_now(), ms));
 }
 
 static void tell_refusal(struct bulks *b, const char *text)
@@ -57,16 +60,30 @@ static void tell_refusal(struct bulks *b, const char *text)
     text_copy(b->refusal, sizeof(b->refusal), text);
 }
 
+/* An older library, which is pinned, has no bulks. */
+static void take_refusal(struct bulks *b, const char *text)
+{
+    if (error_reply_class(text) == ERROR_CLASS_LIBRARY)
+        return;
+    tell_refusal(b, text);
+    ask_in(b, b->again_ms);
+    b->again_ms = b->again_ms < LAST_MS ? 2 * b->again_ms : LAST_MS;
+}
+
 static void on_advanced(void *arg, const struct reply *r)
 {
     struct bulks *b = arg;
-    bool is_fine = reply_kind(r) == REPLY_ARRAY && reply_kind(reply_at(r, 0)) == REPLY_INT;
-    int64_t ms = is_fine ? reply_int(reply_at(r, 0)) : AGAIN_MS;
+    int64_t ms = reply_int(reply_at(r, 0));
 
     b->is_asking = false;
-    tell_refusal(b, is_fine ? "" : reply_kind(r) == REPLY_ERROR ? reply_str(r) : "a bad answer");
+    if (reply_kind(r) != REPLY_ARRAY) {
+        take_refusal(b, reply_kind(r) == REPLY_ERROR ? reply_str(r) : "a bad answer");
+        return;
+    }
+    tell_refusal(b, "");
+    b->again_ms = AGAIN_MS;
     if (ms > 0)
-        ask_in(b, ms);
+        ask_in(b, ms < AGAIN_MS ? ms : AGAIN_MS);
     else if (b->is_woken)
         ask(b);
 }
@@ -76,6 +93,7 @@ struct bulks *bulks_new(struct loop *loop, struct link *link, const char *ns)
     struct bulks *b = mem_new(sizeof(*b));
 
     b->link = link;
+    b->again_ms = AGAIN_MS;
     (void)snprintf(b->root, sizeof(b->root), "later:{%s}", ns);
     b->alarm = loop_alarm_new(loop, on_alarm, b);
     if (b->alarm != NULL)

@@ -30,7 +30,7 @@ static const char *const more_town[] = {
     "add apart key kk on_dead far then fresh x", "add apart unique solo x",
     "v1_tidy $w 1 mail 5000 3 series:mail 6:5 keys 1~2~3~4~k room 50",
     ".HSET R:config max_payload 1048576", ".ZADD R:schedule:gone 99999999999999 gone",
-    "3:3 schedules skip", "4:3 schedules queue",
+    "bulk retry web dead rate 1/1h", "3:3 schedules skip", "4:3 schedules queue",
     "add_many beside 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24"};
 
 static const char *const stand_queues[] = {
@@ -72,6 +72,7 @@ static const char *const stand_reads[] = {
     "v1_schedules 0",
     "v1_batches 0",
     "batch_show last",
+    "bulk_show",
     "batch_jobs last",
     "find ''",
     "v1_list door parked '' 200",

@@ -1,6 +1,5 @@
 -- Phase keys of later_v1_audit and later_v1_repair (calls/audit.lua): the types of the keys of the
--- namespace, and those of one job, worker, filter or bulk
--- each.
+-- namespace, and those of one job, worker, filter or bulk each.
 
 local audit_keys = module 'audit/keys'
 local audit, audit_bulks, audit_seen, jobs, change = use(

@@ -8,17 +8,17 @@
 -- cannot be read is broken, and harms no other.
 
 local bulks = module 'bulk/bulks'
-local change, commit, txn = use('txn/change', 'txn/commit', 'txn/txn')
+local change, commit = use('txn/change', 'txn/commit')
 local MOST, ACTIVE_MOST = 100, 16
 local KEEP_MS = 86400000    -- how long one is kept that has ended
 local TEXT_MAX = 512        -- bytes of a field
 bulks.WHO_MAX = 200         -- bytes of who and why
 
--- name, and what it is: whole (a number), text, bytes, or the only words that it may be. In the order in
--- which they are shown. at_ms: of `at`; per_ms: rate jobs in so many ms; set, score, member: behind
--- which the next job stands; paced: what is left of the rate (gates/rates.lua); again_ms: not to be
--- advanced before; worker: who advanced it last; error: why a job could not be changed, or the bulk
--- not be advanced, the last time.
+-- name, and what it is: whole (a number), text, bytes, or the only words that it may be. They are
+-- shown in this order. at_ms: of `at`; per_ms: `rate` jobs in so many ms; set, score, member: what
+-- the next job stands behind; paced: what is left of the rate (gates/rates.lua); again_ms: not to
+-- be advanced before; worker: who advanced it last; error: why a job could not be changed, or the
+-- bulk not be advanced, the last time.
 local FIELDS = {
   {'verb', {retry = true, cancel = true, reschedule = true, purge = true}},
   {'queue', 'text'}, {'state', {dead = true, due = true, parked = true, done = true}},
@@ -33,6 +33,11 @@ local FIELDS = {
 local NEEDED = {'verb', 'queue', 'state', 'status', 'created_ms', 'total', 'seen', 'changed',
                 'failed', 'set', 'again_ms'}
 local SHOWN = 23            -- of FIELDS, for people
+
+local NAMES = {}
+for i = 1, #FIELDS do
+  NAMES[i] = FIELDS[i][1]
+end
 
 -- -> the newest job that a bulk may mean: ids of both tell when they were made
 function bulks.newest_of(id)
@@ -81,17 +86,10 @@ local function is_sound(bulk)
   return true
 end
 
-local function names()
-  local out = {}
-  for i, field in ipairs(FIELDS) do
-    out[i] = field[1]
-  end
-  return out
-end
-
 -- -> the bulk, its fields by their names and its id; nil: it cannot be read, and why
 local function read(R, id)
-  local values, bulk, any = db('HMGET', key_of(R, id), unpack(names())), {id = id, newest = bulks.newest_of(id)}, false
+  local values, any = db('HMGET', key_of(R, id), unpack(NAMES)), false
+  local bulk = {id = id, newest = bulks.newest_of(id)}
   for i, field in ipairs(FIELDS) do
     if values[i] then
       any, bulk[field[1]] = true, read_field(field[2], values[i])
@@ -128,7 +126,8 @@ function bulks.is_listed(R, id)
 end
 
 function bulks.fail_no_bulk(id)
-  fail('ELATER_NOBULK', 'there is no bulk ' .. quote(id) .. ' (it is forgotten a day after its end)')
+  fail('ELATER_NOBULK', 'there is no bulk ' .. quote(id) ..
+       ' (it is forgotten a day after its end)')
 end
 
 -- -> the bulk; fails if there is none, or if it is broken

@@ -1,7 +1,7 @@
 -- Which reasons of failures a text means: as `later ls --reason` has it.
 --
--- A text means a reason that is equal; one that is equal once each number in it is written as *; and
--- as a shell pattern what it fits: * any bytes, ? one byte, \ takes the next byte as it is.
+-- A text means a reason that is equal, one that is equal once each number in it is written as *,
+-- and, as a shell pattern, what it fits: * any bytes, ? one byte, \ takes the next byte as it is.
 
 local reasons = module 'bulk/reason'
 

@@ -1,12 +1,12 @@
 -- Which jobs a bulk means, and the way through their sets.
 --
 -- What a bulk means is fixed when it is made, though the sets change under it:
---   * A job whose id is newer than the bulk does not belong to it, and raw members, which have no
---     id, never do.
---   * Nor does one that died, was parked or was done after the bulk was made. So a job that the bulk
---     retries and that dies again is not met again.
---   * A waiting job that is to be moved is passed over if it has failed since, and if it is due when
---     the bulk would have it due: it may be one that the bulk has moved.
+--   * A job whose id is newer than the bulk does not belong to it. Raw members, which have no id,
+--     never do.
+--   * Nor does one that died, was parked or was done after the bulk was made. So a job that the
+--     bulk retries and that dies again is not met again.
+--   * A waiting job that is to be moved is passed over if it has failed since, and if it is due
+--     when the bulk would have it due: it may be one that the bulk has moved.
 --
 -- The way goes from the first set to the last, in each by score and id, and goes on behind the last
 -- job that was met, even if that is gone (core/job_sets.lua).

@@ -4,8 +4,8 @@
 -- longest, by at most 100 jobs and about 1 MiB. in_ms: call again in so many ms; 0: none is active.
 -- id: '' where none could go on.
 -- While another live worker has let any go on less than two seconds ago, this one is told to come
--- back in a second: so one does it, and another as soon as that one stops. One call takes one bulk,
--- since two may mean the same jobs, and the second would not see what the first has not written yet.
+-- back in a second: so one does it, and another as soon as that one stops. One call takes one bulk:
+-- two may mean the same jobs, and the second would not see what the first has not written yet.
 -- A bulk that cannot go on (a key of a foreign type) says why, and is tried again after a second.
 -- Where Redis' clock was set back, a bulk waits until it was made again: a job that it retried and
 -- that died meanwhile would look as if it had been dead before.

@@ -6,10 +6,10 @@
 -- keeping (1,000 a queue, 4,000 a call; of large payloads about 100 a set), forgets batches, bulks
 -- and the cursors of schedules that are gone, buries raw members that can never be due, restores
 -- lost flags of priorities, removes stale entries of R:await, old notes and empty names, and writes
--- notes of queues with due jobs that no worker serves. Fields: how the worker is, for later_v1_health (room
--- unsent refused skew_ms limits modes defects reload runs), and what it counted since its last
--- tidy: retried (added to R:stats), series:<queue> (series/series.lua) and keys
--- (series/ranks.lua); others are ignored. Then it writes the series.
+-- notes of queues with due jobs that no worker serves. Fields: how the worker is, for
+-- later_v1_health (room unsent refused skew_ms limits modes defects reload runs), and what it
+-- counted since its last tidy: retried (added to R:stats), series:<queue> (series/series.lua) and
+-- keys (series/ranks.lua); others are ignored. Then it writes the series.
 -- Cost: O(queues named + workers + due queues).
 
 local tidy = module 'calls/tidy'

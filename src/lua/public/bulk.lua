@@ -1,8 +1,8 @@
 -- later_bulk R VERB QUEUE STATE [option value]... -> [id, status, total]
 --
 -- Change all jobs of QUEUE in one state, each as the call for one job would. VERB and STATE: retry
--- dead; cancel or reschedule due (waiting) or parked; purge due, parked, dead or done. Which jobs is
--- fixed by this call (bulk/selection.lua); the workers do the rest bit by bit (calls/bulk.lua).
+-- dead; cancel or reschedule due (waiting) or parked; purge due, parked, dead or done. Which jobs
+-- is fixed by this call (bulk/selection.lua); the workers do it bit by bit (calls/bulk.lua).
 -- Where the sets have fewer than 200 jobs and there is no rate, this call does it, as long as their
 -- records have less than 1 MiB. total: how many jobs there are at most. status: active done.
 -- Options: reason TEXT (only jobs that last failed so; bulk/reason.lua), key KEY, to QUEUE (retry

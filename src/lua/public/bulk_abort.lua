@@ -1,7 +1,7 @@
 -- later_bulk_abort R ID [WHO] -> [id, 'aborted', left]
 --
--- End an active bulk. What it has changed stays so, and what it has not met stays as it is. left: how
--- many it has not met, at most.
+-- End an active bulk. What it has changed stays so, and what it has not met stays as it is. left:
+-- how many it has not met, at most.
 -- Errors: ELATER_NOBULK STATE OPTION TYPE. Cost: O(1).
 
 local bulks, clock = use('bulk/bulks', 'core/clock')

@@ -207,6 +207,11 @@ static const char *const CALLS[] = {
     "later_v1_audit batches '' 100",
     "later_v1_audit members '' 100 members:b",
     "later_v1_repair members '' 100 members:b",
+    "later_bulk retry mail dead to new by me why because",
+    "later_bulk cancel mail due key k rate 5/s",
+    "later_bulk reschedule gate parked at +1h",
+    "later_bulk purge mail due",
+    "later_bulk_show",
     "later_pause mail by me reason why for 5m",
     "later_pause new",
     "later_resume mail at +5m",
@@ -236,6 +241,7 @@ static const char *const CALLS[] = {
     "later_v1_await $D",
     "later_v1_workers",
     "later_v1_suspects",
+    "later_v1_bulk $W1",
     "later_v1_quiet $W1 on",
     "later_v1_quiet * off",
     "later_v1_beat $W1",
@@ -360,10 +366,11 @@ static const char ONE_SET[] =
     "results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
     "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
-    "  limits = 1, queues = 1, batches = 1, series = 1, seen = 1, index = 1}\n"
+    "  limits = 1, queues = 1, batches = 1, series = 1, seen = 1, index = 1, bulks = 1}\n"
     "local more = {due = 1, q = 1, solo = 1, big = 1, worker = 1, dead = 1, done = 1, token = 1,\n"
     "  parked = 1, granted = 1, aside = 1, line = 1, wait = 1, lock = 1, sem = 1, rate = 1, uniq = "
-    "1,\n  members = 1, batch = 1, m = 1, h = 1, total = 1, keys = 1, top = 1,\n  seen = 1, index "
+    "1,\n  members = 1, batch = 1, bulk = 1, m = 1, h = 1, total = 1, keys = 1, top = 1,\n  seen = "
+    "1, index "
     "= 1}\n"
     "local function say(what) bad[#bad + 1] = what end\n"
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
@@ -915,13 +922,13 @@ static bool is_add(const char *call)
 static bool only_reads(const char *call)
 {
     static const char *const readers[] = {
-        "later_show",        "later_explain",      "later_v1_gates",    "later_result",
-        "later_stats",       "later_version",      "later_v1_list",     "later_v1_workers",
-        "later_v1_suspects", "later_limits",       "later_fence_check", "later_v1_health",
-        "later_v1_rights",   "later_v1_audit",     "later_v2_look",     "later_v1_known",
-        "later_batch_show",  "later_batch_jobs",   "later_v1_batches",  "later_seen_list",
-        "later_v1_queues",   "later_v1_running",   "later_v1_summary",  "later_v1_reasons",
-        "later_v1_ahead",    "later_v1_gate_names"};
+        "later_show",        "later_explain",       "later_v1_gates",    "later_result",
+        "later_stats",       "later_version",       "later_v1_list",     "later_v1_workers",
+        "later_v1_suspects", "later_limits",        "later_fence_check", "later_v1_health",
+        "later_v1_rights",   "later_v1_audit",      "later_v2_look",     "later_v1_known",
+        "later_batch_show",  "later_batch_jobs",    "later_v1_batches",  "later_seen_list",
+        "later_v1_queues",   "later_v1_running",    "later_v1_summary",  "later_v1_reasons",
+        "later_v1_ahead",    "later_v1_gate_names", "later_bulk_show"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
