@@ -111,7 +111,9 @@ local function change_some(R, bulk, now_us, most, reads)
       bulk.error = string.sub(steps.error_text(why), 1, ERROR_BYTES)
     end
   end)
-  change.unless_foreign(waiters.hand_on, ledger)
+  if bulk.state == 'parked' or bulk.verb == 'cancel' then
+    change.unless_foreign(waiters.hand_on, ledger)
+  end
   if bulk.verb == 'purge' and n > 0 then
     purges.after(R, bulk.queue, bulk.state, job_sets.sets_of(R, bulk.queue, bulk.state), n)
   end

@@ -30,7 +30,9 @@ function moves.move(R, id, due)
   end
   local ledger = gate.ledger(R, clock.now_us())
   moves.move_found(ledger, id, state, job, tries, due)
-  waiters.hand_on(ledger)
+  if state == 'parked' then
+    waiters.hand_on(ledger)
+  end
   return {id, 'moved', due}
 end
 

@@ -11,17 +11,18 @@ local membership, clock, events, instant, jobs, uniques, adds = use(
   'batch/membership', 'core/clock', 'core/events', 'core/instant', 'core/jobs', 'gates/uniques',
   'public/add')
 
--- The job goes to another queue, with a new record.
+-- The job goes to another queue: its record is the same, but for the name.
 local function move(R, id, job, queue)
+  local record, more = job.record, #queue - #job.queue
   adds.check_names(R, queue)
-  local payload = job.big and '' or string.sub(job.record, job.body)
-  adds.check_payload_size(R, queue, job.big and db('STRLEN', R .. ':big:' .. id) or #payload)
-  job.queue, job.has_options = queue, true
-  local header = jobs.header(job)
-  if #header > HEADER_MAX then
+  adds.check_payload_size(R, queue, job.big and db('STRLEN', R .. ':big:' .. id) or
+                          #record - job.body + 1)
+  if job.body - 1 + more > HEADER_MAX then
     fail('ELATER_SIZE', 'its options are too long for queue ' .. queue)
   end
-  db('HSET', R .. ':jobs', id, header .. payload)
+  db('HSET', R .. ':jobs', id, string.sub(record, 1, 1) .. queue ..
+     string.sub(record, #job.queue + 2))
+  job.queue = queue
 end
 
 -- Run a dead job again, then. job, tries: as jobs.find tells them; queue: where, nil: its own

@@ -583,43 +583,86 @@ static void move_time(struct maker *k)
 static const struct {
     int weight, gated, crowded; /* in a sequence of this kind */
     void (*make)(struct maker *k);
-} MAKERS[] = {
-    {14, 22, 20, make_add},         {5, 2, 6, make_add_many},       {6, 2, 0, make_raw},
-    {6, 5, 3, make_cancel},         {4, 3, 0, make_run_now},        {5, 3, 1, make_reschedule},
-    {5, 4, 1, make_retry},          {3, 3, 1, make_show},           {3, 2, 0, make_result},
-    {4, 2, 0, make_await},          {2, 2, 1, make_pause},          {3, 3, 3, make_resume},
-    {2, 1, 0, make_stats},          {2, 1, 1, make_forget},         {1, 0, 0, make_known},
-    {5, 3, 1, make_list},           {6, 4, 1, make_register},       {4, 1, 0, make_beat},
-    {4, 3, 1, make_reconcile},      {7, 5, 2, make_reap},           {2, 2, 0, make_leave},
-    {1, 0, 0, make_quiet},          {1, 0, 0, make_workers},        {2, 0, 0, make_suspects},
-    {3, 1, 0, make_note},           {6, 4, 2, make_tidy},           {28, 45, 60, make_step},
-    {1, 1, 0, make_loss},           {1, 9, 7, make_lock},           {1, 7, 7, make_unlock},
-    {1, 2, 0, make_renew},          {1, 6, 3, make_throttle},       {1, 1, 0, make_fence_check},
-    {1, 6, 3, make_limit_set},      {1, 1, 0, make_limit_del},      {1, 1, 0, make_limits},
-    {1, 4, 3, make_enter},          {1, 3, 3, make_exit},           {1, 4, 1, make_queue_gates},
-    {4, 3, 1, make_import},         {4, 3, 1, make_batch},          {2, 2, 1, make_batch_seal},
-    {1, 1, 0, make_batch_show},     {1, 1, 0, make_batch_jobs},     {1, 2, 1, make_batch_cancel},
-    {1, 0, 0, make_batches},        {1, 1, 0, make_batch_audit},    {3, 3, 1, make_purge},
-    {1, 1, 0, make_corrupt},        {2, 2, 1, make_schedule_set},   {1, 1, 0, make_declare},
-    {1, 1, 0, make_schedule_del},   {1, 1, 0, make_schedule_pause}, {1, 1, 0, make_schedule_resume},
-    {1, 1, 0, make_schedule_run},   {1, 1, 0, make_schedule_show},  {1, 1, 0, make_schedules},
-    {3, 3, 1, make_fire},           {3, 3, 1, make_subscribe},      {1, 1, 0, make_topics},
-    {1, 1, 0, make_declare_topics}, {5, 5, 2, make_publish},        {7, 4, 1, make_broadcast},
-    {3, 2, 1, make_foreign},        {2, 2, 1, make_collect}};
+} MAKERS[] = {{14, 22, 20, make_add},
+              {5, 2, 6, make_add_many},
+              {6, 2, 0, make_raw},
+              {6, 5, 3, make_cancel},
+              {4, 3, 0, make_run_now},
+              {5, 3, 1, make_reschedule},
+              {5, 4, 1, make_retry},
+              {3, 3, 1, make_show},
+              {3, 2, 0, make_result},
+              {4, 2, 0, make_await},
+              {2, 2, 1, make_pause},
+              {3, 3, 3, make_resume},
+              {2, 1, 0, make_stats},
+              {2, 1, 1, make_forget},
+              {1, 0, 0, make_known},
+              {5, 3, 1, make_list},
+              {6, 4, 1, make_register},
+              {4, 1, 0, make_beat},
+              {4, 3, 1, make_reconcile},
+              {7, 5, 2, make_reap},
+              {2, 2, 0, make_leave},
+              {1, 0, 0, make_quiet},
+              {1, 0, 0, make_workers},
+              {2, 0, 0, make_suspects},
+              {3, 1, 0, make_note},
+              {6, 4, 2, make_tidy},
+              {28, 45, 60, make_step},
+              {1, 1, 0, make_loss},
+              {1, 9, 7, make_lock},
+              {1, 7, 7, make_unlock},
+              {1, 2, 0, make_renew},
+              {1, 6, 3, make_throttle},
+              {1, 1, 0, make_fence_check},
+              {1, 6, 3, make_limit_set},
+              {1, 1, 0, make_limit_del},
+              {1, 1, 0, make_limits},
+              {1, 4, 3, make_enter},
+              {1, 3, 3, make_exit},
+              {1, 4, 1, make_queue_gates},
+              {4, 3, 1, make_import},
+              {4, 3, 1, make_batch},
+              {2, 2, 1, make_batch_seal},
+              {1, 1, 0, make_batch_show},
+              {1, 1, 0, make_batch_jobs},
+              {1, 2, 1, make_batch_cancel},
+              {1, 0, 0, make_batches},
+              {1, 1, 0, make_batch_audit},
+              {3, 3, 1, make_purge},
+              {4, 4, 2, make_bulk},
+              {1, 1, 0, make_corrupt},
+              {2, 2, 1, make_schedule_set},
+              {1, 1, 0, make_declare},
+              {1, 1, 0, make_schedule_del},
+              {1, 1, 0, make_schedule_pause},
+              {1, 1, 0, make_schedule_resume},
+              {1, 1, 0, make_schedule_run},
+              {1, 1, 0, make_schedule_show},
+              {1, 1, 0, make_schedules},
+              {3, 3, 1, make_fire},
+              {3, 3, 1, make_subscribe},
+              {1, 1, 0, make_topics},
+              {1, 1, 0, make_declare_topics},
+              {5, 5, 2, make_publish},
+              {7, 4, 1, make_broadcast},
+              {3, 2, 1, make_foreign},
+              {2, 2, 1, make_collect}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */
 static void (*const PLAIN[])(struct maker *k) = {
     make_add,  make_add,  make_add_many, make_add_many, make_add_many,  make_register, make_step,
     make_step, make_step, make_step,     make_step,     make_step,      make_step,     make_step,
-    make_step, make_step, make_cancel,   make_await,    make_reconcile, make_reap};
+    make_step, make_step, make_cancel,   make_await,    make_reconcile, make_reap,     make_bulk};
 
 /* The same for chains: jobs end and die, and the next ones meet limits and gates of their queues.
  */
 static void (*const CHAINED[])(struct maker *k) = {
     make_add,      make_add,    make_add,  make_add,         make_add_many, make_import, make_step,
     make_step,     make_step,   make_step, make_step,        make_step,     make_step,   make_step,
-    make_register, make_cancel, make_reap, make_queue_gates, make_retry};
+    make_register, make_cancel, make_reap, make_queue_gates, make_retry,    make_bulk};
 
 /* The same for batches: their members end in all ways, and new batches take the names of old ones.
  */
@@ -630,7 +673,7 @@ static void (*const BATCHED[])(struct maker *k) = {
     make_step,         make_step,       make_step,       make_step,        make_step,
     make_step,         make_step,       make_step,       make_step,        make_step,
     make_register,     make_cancel,     make_reap,       make_retry,       make_retry,
-    make_batch_cancel, make_purge,      make_tidy,       make_corrupt};
+    make_batch_cancel, make_purge,      make_tidy,       make_corrupt,     make_bulk};
 
 /* The same for schedules, whose last jobs wait, run, fail and end when the next ones are due, and
  * for topics and foreign queues. */

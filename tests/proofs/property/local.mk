@@ -6,7 +6,7 @@ tests_proofs_property_test_property_SOURCES = tests/proofs/property/test_propert
 	tests/proofs/property/calls.h tests/proofs/property/calls_gates.c tests/proofs/property/calls_workers.c \
 	tests/proofs/property/calls_chains.c tests/proofs/property/model_chains.c \
 	tests/proofs/property/calls_batches.c tests/proofs/property/model_batches.c \
-	tests/proofs/property/model_purge.c tests/proofs/property/model_series.c \
+	tests/proofs/property/calls_bulks.c tests/proofs/property/model_bulks.c tests/proofs/property/model_purge.c tests/proofs/property/model_series.c \
 	tests/proofs/property/calls_schedules.c tests/proofs/property/model_schedules.c \
 	tests/proofs/property/calls_topics.c tests/proofs/property/model_topics.c \
 	tests/proofs/property/calls_foreign.c tests/proofs/property/model_foreign.c \

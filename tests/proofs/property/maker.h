@@ -86,6 +86,7 @@ void make_batch_cancel(struct maker *k);
 void make_batches(struct maker *k);
 void make_batch_audit(struct maker *k);
 void make_purge(struct maker *k);
+void make_bulk(struct maker *k); /* calls_bulks.c */
 /* Corrupt the record of a running member. The next calls end it. */
 void make_corrupt(struct maker *k);
 void make_corrupt_end(struct maker *k);

@@ -114,7 +114,7 @@ void model_reset(struct model *m, int64_t now_us)
     for (size_t i = 0; i < m->jobs; i++)
         free_job(&m->job[i]);
     memset(m, 0, offsetof(struct model, job));
-    m->jobs = m->raws = m->workers = m->tokens = m->notes = 0;
+    m->jobs = m->raws = m->workers = m->tokens = m->notes = m->bulks = 0;
     for (size_t i = 0; i < MODEL_BATCHES; i++)
         m->batch[i].is_there = false;
     buf_clear(&heard);

@@ -31,6 +31,7 @@
 #define MODEL_GATE_ID (MODEL_NAME + 8)
 #define MODEL_JOB_GATES 6
 #define MODEL_THENS 8
+#define MODEL_BULKS 150 /* a sequence has no more calls */
 #define MODEL_BATCHES 8
 #define MODEL_CALLBACKS 3 /* then, finally, on_dead */
 #define MODEL_SCHEDULES 4
@@ -283,6 +284,23 @@ struct model_series {
     int64_t total[MODEL_QUEUES][COUNTERS], until_ms[MODEL_QUEUES]; /* until 0: nothing written */
 };
 
+enum bulk_verb { BULK_RETRY, BULK_CANCEL, BULK_RESCHEDULE, BULK_PURGE };
+
+struct model_bulk {
+    char id[16];
+    bool is_there, is_active;
+    enum bulk_verb verb;
+    enum model_state state;
+    int queue, to;            /* to: -1: its own */
+    const char *reason, *key; /* NULL: any */
+    int64_t at, spread;       /* MODEL_NONE: not given */
+    int64_t number;           /* of the clock */
+    int64_t created, again, total, seen, changed, failed;
+    char error[256]; /* "": none */
+    char set[MODEL_TARGET + 4], member[16];
+    int64_t score; /* with member, unless that is "": of the last one that was met */
+};
+
 struct model {
     int64_t now_us, clock; /* clock 0: none yet */
     int64_t latest_us;     /* the latest time so far */
@@ -319,6 +337,8 @@ struct model {
     struct model_note note[MODEL_NOTES];
     size_t notes;
     struct model_batch batch[MODEL_BATCHES];
+    struct model_bulk bulk[MODEL_BULKS];
+    size_t bulks;
     struct model_gates *gates; /* model_gates.h; NULL until gates_reset */
     size_t heard_before;       /* length of `heard` before the present call */
     struct buf heard;          /* "channel message\n" for everything published */
@@ -375,6 +395,8 @@ void model_run_now(struct model *m, const char *id, struct buf *out);
 /* at: as instant.time reads it; a past time is not yet replaced by now. */
 void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *out);
 void model_retry(struct model *m, const char *id, struct buf *out);
+/* A dead job that has its unique key, or gets it, is due then. Its queue may be a new one. */
+void model_retry_at(struct model *m, struct model_job *j, int64_t due);
 void model_show(struct model *m, const char *id, struct buf *out);
 void model_result(struct model *m, const char *id, struct buf *out);
 /* for_ms: MODEL_NONE without a limit. */
@@ -751,6 +773,18 @@ const struct topic_counts *topic_counts(void);
 
 /* state: due, parked, dead or done */
 void model_purge(struct model *m, int q, const char *state, int64_t most, struct buf *out);
+/* Remove one job that does not run, as a purge does; a parked one leaves its gate. */
+void model_purge_one(struct model *m, struct model_job *j);
+/* So many jobs in this state were removed: put flags and head right. Returns how many are left. */
+int64_t model_purge_after(struct model *m, int q, enum model_state state, int64_t removed);
+
+/* ---- bulks (model_bulks.c) */
+
+/* given: what the call says. */
+void model_bulk(struct model *m, const struct model_bulk *given, struct buf *out);
+size_t bulks_active(const struct model *m);
+void bulks_tidy(struct model *m);
+void bulks_render(const struct model *m, struct rows *rows);
 
 /* ---- changes from outside */
 

@@ -400,6 +400,16 @@ void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *o
     move(m, id, at < MODEL_MS(m) ? MODEL_MS(m) : at, out);
 }
 
+void model_retry_at(struct model *m, struct model_job *j, int64_t due)
+{
+    unique_take(m, j);
+    j->attempts = j->crashes = 0;
+    j->has_tries = true;
+    j->tries_due = due;
+    model_enqueue(m, j, due);
+    batch_revive(m, j);
+}
+
 void model_retry(struct model *m, const char *id, struct buf *out)
 {
     struct model_job *j = model_find(m, id);
@@ -414,12 +424,7 @@ void model_retry(struct model *m, const char *id, struct buf *out)
         out_refusal(out, "ELATER_UNIQUE");
         return;
     }
-    unique_take(m, j);
-    j->attempts = j->crashes = 0;
-    j->has_tries = true;
-    j->tries_due = MODEL_MS(m);
-    model_enqueue(m, j, MODEL_MS(m));
-    batch_revive(m, j);
+    model_retry_at(m, j, MODEL_MS(m));
     reply_moved(out, j->id, "retried", MODEL_MS(m));
 }
 

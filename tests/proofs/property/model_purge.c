@@ -153,6 +153,37 @@ static int64_t purge_kept(struct model *m, int q, enum model_state state, int64_
     return (int64_t)n;
 }
 
+void model_purge_one(struct model *m, struct model_job *j)
+{
+    if (j->state == JOB_DEAD || j->state == JOB_DONE) {
+        model_forget(j);
+        return;
+    }
+    if (j->state == JOB_PARKED)
+        waiters_unpark(m, j, false);
+    (void)drop(m, j->queue, &j, 1);
+}
+
+int64_t model_purge_after(struct model *m, int q, enum model_state state, int64_t removed)
+{
+    bool is_due = state == JOB_WAITING;
+    struct model_job *row[MODEL_JOBS];
+    struct model_raw *raw[MODEL_RAWS];
+    struct model_pin *pin[MODEL_PINS];
+    size_t pins = is_due ? pins_sorted(m, q, pin) : 0;
+    int64_t left;
+    char *mark;
+
+    for (size_t i = 0; i < pins; i++)
+        pins_drop_empty(m, q, pin[i]->target);
+    if (pins > 0 && !pins_any(m, q) && (mark = strchr(m->queue[q].marks, 'p')) != NULL)
+        memmove(mark, mark + 1, strlen(mark));
+    left = (int64_t)(model_jobs(m, q, state, -1, row) + (is_due ? model_raws(m, q, raw) : 0));
+    if (is_due && removed > 0 && left == 0 && waiters_granted(m, q, row) == 0)
+        m->queue[q].has_head = false;
+    return left;
+}
+
 void model_purge(struct model *m, int q, const char *state, int64_t most, struct buf *out)
 {
     bool is_due = strcmp(state, "due") == 0, is_parked = strcmp(state, "parked") == 0;
@@ -160,26 +191,14 @@ void model_purge(struct model *m, int q, const char *state, int64_t most, struct
                           : is_parked                  ? JOB_PARKED
                           : strcmp(state, "dead") == 0 ? JOB_DEAD
                                                        : JOB_DONE;
-    struct model_job *row[MODEL_JOBS];
-    struct model_raw *raw[MODEL_RAWS];
-    struct model_pin *pin[MODEL_PINS];
-    bool had_pins = is_due && pins_sorted(m, q, pin) > 0;
-    int64_t removed = 0, left;
-    char *mark;
+    int64_t removed = 0;
 
     if (most > 0)
         removed = is_due      ? purge_due(m, q, most)
                   : is_parked ? purge_parked(m, q, most)
                               : purge_kept(m, q, of, most);
-    for (size_t i = 0, n = is_due ? pins_sorted(m, q, pin) : 0; i < n; i++)
-        pins_drop_empty(m, q, pin[i]->target);
-    if (had_pins && !pins_any(m, q) && (mark = strchr(m->queue[q].marks, 'p')) != NULL)
-        memmove(mark, mark + 1, strlen(mark));
-    left = (int64_t)(model_jobs(m, q, of, -1, row) + (is_due ? model_raws(m, q, raw) : 0));
-    if (is_due && removed > 0 && left == 0 && waiters_granted(m, q, row) == 0)
-        m->queue[q].has_head = false;
     buf_puts(out, "[ ");
     out_int(out, removed);
-    out_int(out, left);
+    out_int(out, model_purge_after(m, q, of, removed));
     buf_puts(out, "] ");
 }

@@ -190,6 +190,7 @@ void model_render(struct model *m, struct buf *out)
         rows_number(&rows, "config", "hash", "max_payload", m->max_payload);
     gates_render(m, &rows);
     batches_render(m, &rows);
+    bulks_render(m, &rows);
     schedules_render(m, &rows);
     topics_render(m, &rows);
     foreign_render(m, &rows);

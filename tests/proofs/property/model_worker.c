@@ -735,12 +735,15 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
             m->note[i].is_there = false;
     batches_tidy(m);
     schedules_tidy(m);
+    bulks_tidy(m);
     judge_gates(m);
     series_tidy(m);
     buf_puts(out, "[ [ ");
     unserved(m, out);
     buf_puts(out, "] ");
     out_int(out, buried);
+    if (bulks_active(m) > 0)
+        out_int(out, (int64_t)bulks_active(m));
     buf_puts(out, "] ");
 }
 
