@@ -4,6 +4,7 @@
 
 #include "ask/replies.h"
 #include "health/namespace.h"
+#include "json/bulk.h"
 #include "json/gate.h"
 #include "json/put.h"
 #include "json/stats.h"
@@ -64,6 +65,22 @@ static json_t *workers(struct api_call *call)
     json_put(out, "workers", list);
     json_put(out, "suspects", suspects(suspected));
     reply_free(suspected);
+    reply_free(r);
+    return out;
+}
+
+static json_t *bulks(struct api_call *call)
+{
+    struct reply *r = api_ask(call, "later_bulk_show", NULL);
+    json_t *out, *list;
+
+    if (r == NULL)
+        return NULL;
+    out = api_object_now(call);
+    list = json_array();
+    for (size_t i = 0; i < reply_count(r); i++)
+        (void)json_array_append_new(list, bulk_to_json(reply_at(r, i)));
+    json_put(out, "bulks", list);
     reply_free(r);
     return out;
 }
@@ -187,5 +204,5 @@ static json_t *overview(struct api_call *call)
 
 const struct route fleet_routes[] = {
     {false, "overview", overview}, {false, "health", health}, {false, "workers", workers},
-    {false, "gates", gates},       {false, NULL, NULL},
+    {false, "gates", gates},       {false, "bulks", bulks},   {false, NULL, NULL},
 };

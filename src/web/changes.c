@@ -112,6 +112,60 @@ static json_t *add(struct api_call *call)
     return told(call, ask_fcall(call->server, "later_add", &words, &call->err));
 }
 
+/* ---- bulks */
+
+static json_t *begin_bulk(struct api_call *call)
+{
+    static const char *const options[] = {"reason", "key", "to", "rate", "at", "spread", "why"};
+    const char *verb = api_text(call, "verb"), *queue = api_text(call, "queue");
+    const char *state = api_text(call, "state");
+    struct ask_call words = {.n = 0};
+    struct reply *r;
+    json_t *out;
+
+    if (verb == NULL || queue == NULL || state == NULL) {
+        err_fill(&call->err, ERR_USAGE, "give \"verb\", \"queue\" and \"state\" as texts");
+        return NULL;
+    }
+    ask_call_puts(&words, verb);
+    ask_call_puts(&words, queue);
+    ask_call_puts(&words, state);
+    ask_call_puts(&words, "by");
+    ask_call_puts(&words, call->who);
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        const char *value = api_text(call, options[i]);
+
+        if (value != NULL && value[0] != '\0') {
+            ask_call_puts(&words, options[i]);
+            ask_call_puts(&words, value);
+        }
+    }
+    r = ask_fcall(call->server, "later_bulk", &words, &call->err);
+    if (r == NULL)
+        return NULL;
+    out = api_object_now(call);
+    json_put_reply(out, "bulk", reply_at(r, 0));
+    json_put_reply(out, "status", reply_at(r, 1));
+    json_put_int(out, "total", reply_int(reply_at(r, 2)));
+    reply_free(r);
+    return out;
+}
+
+static json_t *abort_bulk(struct api_call *call)
+{
+    struct reply *r = api_ask(call, "later_bulk_abort", call->name[0], call->who, NULL);
+    json_t *out;
+
+    if (r == NULL)
+        return NULL;
+    out = api_object_now(call);
+    json_put_reply(out, "bulk", reply_at(r, 0));
+    json_put_reply(out, "status", reply_at(r, 1));
+    json_put_int(out, "left", reply_int(reply_at(r, 2)));
+    reply_free(r);
+    return out;
+}
+
 const struct route write_routes[] = {
     {true, "jobs", add},
     {true, "jobs/*/retry", retry},
@@ -123,5 +177,7 @@ const struct route write_routes[] = {
     {true, "schedules/*/pause", pause_schedule},
     {true, "schedules/*/resume", resume_schedule},
     {true, "schedules/*/run", run_schedule},
+    {true, "bulks", begin_bulk},
+    {true, "bulks/*/abort", abort_bulk},
     {true, NULL, NULL},
 };

@@ -1,17 +1,15 @@
 /*
- * A bulk for people and as JSON: one with all that is known of it, or rows of a table.
+ * A bulk for people: one with all that is known of it, or rows of a table.
  */
 #ifndef LATER_CLI_SHOW_BULK_H
 #define LATER_CLI_SHOW_BULK_H
 
-#include <jansson.h>
+#include <stdint.h>
 
 #include "cli/show/table.h"
 #include "redis/reply.h"
 
-/* r: of later_bulk_show with an ID, here and below. The caller owns the object. */
-json_t *bulk_to_json(const struct reply *r);
-/* now_ms: 0 if unknown. */
+/* r: of later_bulk_show with an ID, here and below. now_ms: 0 if unknown. */
 void bulk_show(const struct reply *r, int64_t now_ms);
 
 void bulk_table_init(struct table *table);

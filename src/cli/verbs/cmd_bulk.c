@@ -16,6 +16,7 @@
 #include "cli/show/row.h"
 #include "cli/show/status.h"
 #include "cli/show/table.h"
+#include "json/bulk.h"
 
 /* ---- retry, cancel, reschedule, purge */
 

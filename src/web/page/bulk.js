@@ -1,7 +1,7 @@
 // What is being done to many jobs at once.
 import {html} from './dom.js';
 import {bulkWords, send} from './ask.js';
-import {isNumber, number, plain, plural, span} from './format.js';
+import {number, plain, plural, span} from './format.js';
 import {Badge, Bar, Button, QueueLink, Table, Text, Trouble, When} from './parts.js';
 
 const askAbort = (page, b) =>
@@ -24,7 +24,7 @@ const columns = (page) => [
   {head: 'Refused', num: true, cell: (b) => html`<${Trouble} n=${b.failed} />`},
   {head: 'Time left', num: true, cell: (b) => (b.status === 'active' ? span(b.left_ms) : '–')},
   {head: 'Rate', num: true, cell: (b) => (b.rate === undefined ? html`<span
-    class="quiet">no limit</span>` : isNumber(b.rate) ? `${number(b.rate)}/s` : plain(b.rate))},
+    class="quiet">no limit</span>` : b.per_ms === 1000 ? `${number(b.rate)}/s` : `${number(b.rate)} in ${span(b.per_ms)}`)},
   {head: 'Begun', cell: (b) => html`<${When} ms=${b.created_ms} now=${page.now} />${b.by && html` by <${Text} value=${b.by} />`}`},
   ...(page.canWrite ? [{head: 'Actions', cell: (b) => (b.status === 'active' ? html`<${Button} danger
     aria-label=${`Abort ${b.bulk}`} onClick=${() => askAbort(page, b)}>Abort…<//>` : html`<span class="quiet">–</span>`)}] : []),
