@@ -2,7 +2,7 @@
 
 local function free(...)
   local tags = {...}
-  return function(m, reply, why)
+  return function(m, _, why)
     for _, tag in ipairs(tags) do
       m.fate[tag] = why and m.fate[tag] or 'any'
     end
