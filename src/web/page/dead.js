@@ -1,12 +1,21 @@
 // What jobs died of, grouped by reason.
 import {html} from './dom.js';
 import {askBulk} from './ask.js';
-import {count, number, plain, plural} from './format.js';
+import {count, number, plain, plural, short} from './format.js';
 import {Button, JobLink, Link, QueueLink, Table, Text, When} from './parts.js';
 
 const TABS = 12; // of the queues with the most dead jobs
 
 const askAll = (page, verb, r, more) => askBulk(page, {verb, queue: r.queue, state: 'dead', reason: r.reason, count: r.count, more});
+
+// An empty reason would mean all of them to the server, so there is nothing to press.
+function Actions({page, r, more}) {
+  if (!r.reason) return html`<span class="quiet">–</span>`;
+  const which = `those of ${r.queue}: ${short(r.reason, 120)}`;
+  return html`<span class="buttons">
+    <${Button} aria-label=${`Retry ${which}`} onClick=${() => askAll(page, 'retry', r, more)}>Retry…<//>
+    <${Button} danger aria-label=${`Remove ${which}`} onClick=${() => askAll(page, 'purge', r, more)}>Remove…<//></span>`;
+}
 
 function Reasons({page, rows, more}) {
   const columns = [
@@ -16,9 +25,7 @@ function Reasons({page, rows, more}) {
     {head: 'First', num: true, cell: (r) => html`<${When} ms=${r.first_ms} now=${page.now} />`},
     {head: 'Last', num: true, cell: (r) => html`<${When} ms=${r.last_ms} now=${page.now} />`},
     {head: 'Newest', cell: (r) => r.last_id && html`<${JobLink} id=${r.last_id} />`},
-    ...(page.canWrite ? [{head: 'Actions', cell: (r) => html`<span class="buttons">
-      <${Button} aria-label=${`Retry those of ${r.queue}: ${r.reason}`} onClick=${() => askAll(page, 'retry', r, more)}>Retry…<//>
-      <${Button} danger aria-label=${`Remove those of ${r.queue}: ${r.reason}`} onClick=${() => askAll(page, 'purge', r, more)}>Remove…<//></span>`}] : []),
+    ...(page.canWrite ? [{head: 'Actions', cell: (r) => html`<${Actions} page=${page} r=${r} more=${more} />`}] : []),
   ];
   return html`<${Table} label="Reasons" columns=${columns} rows=${rows} id=${(r) => `${r.queue} ${r.reason}`} empty="No dead job." />`;
 }
@@ -32,11 +39,11 @@ function view({page, data}) {
     ${queues.length > 0 && html`<nav class="tabs" aria-label="Queue"><ul><li><${Link} to=${['dead']}
       aria-current=${only === null ? 'true' : null}>all queues <span class="num">${count(all, data.more)}</span><//></li>
       ${queues.filter((q, i) => i < TABS || q.queue === only).map((q) => html`<li key=${q.queue}><${Link} to=${['dead']}
-        params=${{queue: q.queue}} aria-current=${only === q.queue ? 'true' : null}><bdi>${plain(q.queue)}</bdi> <span class="num">
-        ${number(q.dead)}</span><//></li>`)}
+        params=${{queue: q.queue}} aria-current=${only === q.queue ? 'true' : null}><bdi>${plain(q.queue)}</bdi> <span
+        class="num">${number(q.dead)}</span><//></li>`)}
       ${queues.length > TABS && html`<li><${Link} to=${['queues']}>and ${number(queues.length - TABS)} more<//></li>`}</ul></nav>`}
-    ${only !== null && html`<p><${Link} to=${['queues', only]} params=${{state: 'dead'}}>Dead jobs of <bdi>
-      ${plain(only)}</bdi>, one by one<//></p>`}
+    ${only !== null && html`<p><${Link} to=${['queues', only]} params=${{state: 'dead'}}>
+      Dead jobs of <bdi>${plain(only)}</bdi>, one by one<//></p>`}
     <${Reasons} page=${page} rows=${rows} more=${data.more} />
     <p class="quiet">${plural(rows.length, 'reason', data.more)}. Numbers in them are written as *, so that reasons that differ only by a number count together.</p>`;
 }
