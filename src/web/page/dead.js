@@ -37,7 +37,7 @@ function view({page, data}) {
   const all = queues.reduce((sum, q) => sum + q.dead, 0);
   return html`
     ${queues.length > 0 && html`<nav class="tabs" aria-label="Queue"><ul><li><${Link} to=${['dead']}
-      aria-current=${only === null ? 'true' : null}>all queues <span class="num">${count(all, data.more)}</span><//></li>
+      aria-current=${only === null ? 'true' : null}>all queues${only === null && html` <span class="num">${count(all, data.more)}</span>`}<//></li>
       ${queues.filter((q, i) => i < TABS || q.queue === only).map((q) => html`<li key=${q.queue}><${Link} to=${['dead']}
         params=${{queue: q.queue}} aria-current=${only === q.queue ? 'true' : null}><bdi>${plain(q.queue)}</bdi> <span
         class="num">${number(q.dead)}</span><//></li>`)}
