@@ -590,6 +590,30 @@ function scenarios.clock()
   step({{'a', 9}, {'b', 9}})
 end
 
+-- Each key in turn is of a foreign type while jobs end, are tried again, wait and start.
+function scenarios.foreign_types()
+  local names = {'jobs', 'tries', 'errors', 'progress', 'results', 'holds', 'cancel', 'await', 'running', 'parked', 'parked:a',
+                 'heads', 'names', 'stats', 'prio', 'paused', 'limits', 'queues', 'q:a:5', 'q:a:3', 'due:a', 'solo:a', 'lock:l',
+                 'wait:lock:l', 'timers', 'dead:a', 'done:a', 'granted:a', 'uniq:a:u', 'clock', 'notes', 'workers'}
+  add_many(3, 'a', 'lock', 'l', 'x')
+  add('a', 'unique', 'u', 'x')
+  add_many(2 * #names, 'a', 'x')
+  add_many(#names, 'a', 'priority', 3, 'keep', '1h', 'x')
+  local h = step({{'a', 192}})
+  for i, name in ipairs(names) do
+    local held = redis('TYPE', key(name)).ok ~= 'none' and keys.copy()
+    redis('DEL', key(name))
+    redis('SET', key(name), 'x')
+    step({}, {ends(h, #names + i, #names + i)}) -- reads less
+    step({{'a', 2}}, {ends(h, i, i)}, nil, {{h[#h - 2 * i], 'retry', 1500}, {h[#h - 2 * i - 1], 'done', 5000}})
+    redis('DEL', key(name))
+    if held then
+      keys.restore(held)
+    end
+  end
+  step({{'a', 9}}, {ends(h, 1, 2)})
+end
+
 -- ---- both
 
 -- -> the lines of a scenario; fails where a failed write left something
