@@ -25,7 +25,7 @@ found=$work/found
 list=$work/list
 : >"$found"
 
-# src/lua/lua_lib.c is made by the build.
+# src/lua/lua_lib.c and src/web/page_files.c are made by the build.
 find src -name '*.[ch]' ! -path src/lua/lua_lib.c ! -path src/web/page_files.c | sort >"$list"
 [ -s "$list" ] || { echo "src:0: no source file was found" >&2; exit 1; }
 

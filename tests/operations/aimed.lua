@@ -592,9 +592,10 @@ end
 
 -- Each key in turn is of a foreign type while jobs end, are tried again, wait and start.
 function scenarios.foreign_types()
-  local names = {'jobs', 'tries', 'errors', 'progress', 'results', 'holds', 'cancel', 'await', 'running', 'parked', 'parked:a',
-                 'heads', 'names', 'stats', 'prio', 'paused', 'limits', 'queues', 'q:a:5', 'q:a:3', 'due:a', 'solo:a', 'lock:l',
-                 'wait:lock:l', 'timers', 'dead:a', 'done:a', 'granted:a', 'uniq:a:u', 'clock', 'notes', 'workers'}
+  local names = {'jobs', 'tries', 'errors', 'progress', 'results', 'holds', 'cancel', 'await', 'running', 'parked',
+                 'parked:a', 'heads', 'names', 'stats', 'prio', 'paused', 'limits', 'queues', 'q:a:5', 'q:a:3', 'due:a',
+                 'solo:a', 'lock:l', 'wait:lock:l', 'timers', 'dead:a', 'done:a', 'granted:a', 'uniq:a:u', 'clock',
+                 'notes', 'workers'}
   add_many(3, 'a', 'lock', 'l', 'x')
   add('a', 'unique', 'u', 'x')
   add_many(2 * #names, 'a', 'x')
