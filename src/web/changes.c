@@ -1,23 +1,25 @@
 #include "web/changes.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "json/put.h"
 
-/* The answer of a function that says [id, status, due_ms], or a word. */
-static json_t *told(struct api_call *call, struct reply *r)
+/* The answer of a function that says [name, status, due_ms], or the status alone. what: of which
+ * kind the thing of this address is, as `later --json` calls it; NULL for a new job. */
+static json_t *told(struct api_call *call, const char *what, struct reply *r)
 {
+    bool is_list = reply_count(r) > 0;
     json_t *out;
 
     if (r == NULL)
         return NULL;
     out = api_object_now(call);
-    if (reply_count(r) > 0) {
+    if (what != NULL)
+        json_put_text(out, what, call->name[0], strlen(call->name[0]));
+    else
         json_put_reply(out, "id", reply_at(r, 0));
-        json_put_reply(out, "status", reply_at(r, 1));
-    } else {
-        json_put_reply(out, "status", r);
-    }
+    json_put_reply(out, "status", is_list ? reply_at(r, 1) : r);
     if (reply_count(r) > 2)
         json_put_int(out, "due_ms", reply_int(reply_at(r, 2)));
     reply_free(r);
@@ -26,17 +28,17 @@ static json_t *told(struct api_call *call, struct reply *r)
 
 static json_t *retry(struct api_call *call)
 {
-    return told(call, api_ask(call, "later_retry", call->name[0], NULL));
+    return told(call, "id", api_ask(call, "later_retry", call->name[0], NULL));
 }
 
 static json_t *cancel(struct api_call *call)
 {
-    return told(call, api_ask(call, "later_cancel", call->name[0], NULL));
+    return told(call, "id", api_ask(call, "later_cancel", call->name[0], NULL));
 }
 
 static json_t *run_now(struct api_call *call)
 {
-    return told(call, api_ask(call, "later_run_now", call->name[0], NULL));
+    return told(call, "id", api_ask(call, "later_run_now", call->name[0], NULL));
 }
 
 static json_t *reschedule(struct api_call *call)
@@ -47,42 +49,43 @@ static json_t *reschedule(struct api_call *call)
         err_fill(&call->err, ERR_USAGE, "give \"at\": a time, such as \"+10m\" or ms since 1970");
         return NULL;
     }
-    return told(call, api_ask(call, "later_reschedule", call->name[0], at, NULL));
+    return told(call, "id", api_ask(call, "later_reschedule", call->name[0], at, NULL));
 }
 
 /* NAME by WHO reason TEXT [for D] */
-static json_t *pause_by(struct api_call *call, const char *function)
+static json_t *pause_by(struct api_call *call, const char *what, const char *function)
 {
     const char *reason = api_text(call, "reason"), *span = api_text(call, "for");
 
     reason = reason != NULL ? reason : "";
-    return told(call, api_ask(call, function, call->name[0], "by", call->who, "reason", reason,
-                              span != NULL ? "for" : NULL, span, NULL));
+    return told(call, what,
+                api_ask(call, function, call->name[0], "by", call->who, "reason", reason,
+                        span != NULL ? "for" : NULL, span, NULL));
 }
 
 static json_t *pause_queue(struct api_call *call)
 {
-    return pause_by(call, "later_pause");
+    return pause_by(call, "queue", "later_pause");
 }
 
 static json_t *resume_queue(struct api_call *call)
 {
-    return told(call, api_ask(call, "later_resume", call->name[0], NULL));
+    return told(call, "queue", api_ask(call, "later_resume", call->name[0], NULL));
 }
 
 static json_t *pause_schedule(struct api_call *call)
 {
-    return pause_by(call, "later_schedule_pause");
+    return pause_by(call, "schedule", "later_schedule_pause");
 }
 
 static json_t *resume_schedule(struct api_call *call)
 {
-    return told(call, api_ask(call, "later_schedule_resume", call->name[0], NULL));
+    return told(call, "schedule", api_ask(call, "later_schedule_resume", call->name[0], NULL));
 }
 
 static json_t *run_schedule(struct api_call *call)
 {
-    return told(call, api_ask(call, "later_schedule_run", call->name[0], NULL));
+    return told(call, NULL, api_ask(call, "later_schedule_run", call->name[0], NULL));
 }
 
 /* Those of later_add that the page has fields for. A number may come as one. */
@@ -109,7 +112,7 @@ static json_t *add(struct api_call *call)
         }
     }
     ask_call_add(&words, payload, json_string_length(body));
-    return told(call, ask_fcall(call->server, "later_add", &words, &call->err));
+    return told(call, NULL, ask_fcall(call->server, "later_add", &words, &call->err));
 }
 
 /* ---- bulks */

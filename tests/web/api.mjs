@@ -238,7 +238,12 @@ async function change({queues, schedules, bulks, of}) {
   if (of.dead.length > 0) await ask('retryJob', {names: {id: of.dead[0].id}});
   const {body: bulk} = await ask('beginBulk', {body: {verb: 'cancel', queue: names.queue, state: 'due', key: 'no such key', why: 'a look'}});
   await ask('abortBulk', {names: {bulk: bulk.bulk}, wants: null});
-  for (const one of bulks.filter(({status}) => status === 'active')) await ask('abortBulk', {names: {bulk: one.bulk}});
+  await askAll('abortBulk', 'bulk', bulks.filter(({status}) => status === 'active').map((one) => one.bulk));
+  if (!good.has('abortBulk')) {
+    for (let i = 0; i < 200; i++) await ask('addJob', {body: {queue: names.queue, payload: '', in: '1h', key: 'many'}});
+    const {body: slow} = await ask('beginBulk', {body: {verb: 'cancel', queue: names.queue, state: 'due', key: 'many', rate: '1/1h'}});
+    await ask('abortBulk', {names: {bulk: slow.bulk}});
+  }
   await ask('bulks');
 }
 
