@@ -99,8 +99,7 @@ static json_t *batch(struct api_call *call)
     now_ms = ask_now_ms(call->server);
     out = api_object(now_ms);
     one = batch_to_json(r, now_ms);
-    if (!call->api->shows_payloads)
-        (void)json_object_del(one, "payload");
+    api_hide_payload(call, one, "payload");
     json_put(out, "batch", one);
     json_put(out, "jobs", members(page));
     if (page != NULL)

@@ -133,9 +133,13 @@ static json_t *list(struct api_call *call, const char *queue_name, const char *s
         return NULL;
     out = api_object_now(call);
     rows = json_array();
-    for (size_t i = 1; i < reply_count(r); i++)
-        (void)json_array_append_new(
-            rows, job_row_to_json(reply_at(r, i), queue_name[0] == '*' ? NULL : queue_name, state));
+    for (size_t i = 1; i < reply_count(r); i++) {
+        json_t *row =
+            job_row_to_json(reply_at(r, i), queue_name[0] == '*' ? NULL : queue_name, state);
+
+        api_hide_payload(call, row, "payload_start");
+        (void)json_array_append_new(rows, row);
+    }
     json_put(out, "jobs", rows);
     if (!l.is_over)
         json_put_text(out, "cursor", l.cursor, strlen(l.cursor));

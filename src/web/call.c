@@ -1,6 +1,7 @@
 #include "web/call.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -37,6 +38,17 @@ json_t *api_object(int64_t now_ms)
 json_t *api_object_now(struct api_call *call)
 {
     return api_object(ask_now_ms(call->server));
+}
+
+void api_hide_payload(const struct api_call *call, json_t *object, const char *name)
+{
+    char encoded[64];
+
+    if (call->api->shows_payloads)
+        return;
+    (void)snprintf(encoded, sizeof(encoded), "%s_base64", name);
+    (void)json_object_del(object, name);
+    (void)json_object_del(object, encoded);
 }
 
 int64_t api_number(const struct api_call *call, const char *name, int64_t min, int64_t max,

@@ -35,8 +35,8 @@ const ACTIONS = {due: ['run', 'cancel'], parked: ['cancel'], running: ['cancel']
 const data = (j) => {
   const key = bytesOf(j, 'key');
   const start = bytesOf(j, 'payload_start');
-  return html`${key && html`<span class="quiet">key</span> <${Text} value=${key} most=${60} /> `}<code class="payload"><${Text}
-    value=${start} most=${100} /></code>`;
+  return html`${key && html`<span class="quiet">key</span> <${Text} value=${key} most=${60} /> `}${start !== undefined
+    && html`<code class="payload"><${Text} value=${start} most=${100} /></code>`}`;
 };
 
 export function JobTable({page, rows, state, withQueue, label, empty}) {
