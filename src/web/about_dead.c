@@ -1,15 +1,18 @@
 #include "web/about_dead.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ask/reasons.h"
 #include "ask/replies.h"
+#include "base/mem.h"
 #include "json/put.h"
 #include "json/stats.h"
 
 #define SEEN_MAX 10000 /* jobs of a queue; more are told as "more" */
 #define QUEUES_MAX 20  /* that are looked at for the page of all dead jobs, */
 #define SEEN_EACH 1000 /* and their jobs */
+#define ROWS_MAX 200   /* reasons of an answer: those of the most jobs */
 #define QUEUE_PAGE "100"
 #define QUEUE_PAGES_MAX 100
 
@@ -82,13 +85,39 @@ static int count(struct tally *t, struct api_call *call, const char *queue, int6
     return rc;
 }
 
+static int by_count(const void *a, const void *b)
+{
+    json_t *const *one = a, *const *other = b;
+    int64_t more = number(*other, "count") - number(*one, "count");
+
+    if (more == 0)
+        more = number(*other, "last_ms") - number(*one, "last_ms");
+    return (more > 0) - (more < 0);
+}
+
+/* The rows, those of the most jobs first. Texts may all differ, so not all rows are shown. */
+static json_t *shown(const struct tally *t)
+{
+    size_t n = json_array_size(t->rows);
+    json_t **sorted = mem_new((n + 1) * sizeof(*sorted));
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = json_array_get(t->rows, i);
+    qsort(sorted, n, sizeof(*sorted), by_count);
+    for (size_t i = 0; i < n && i < ROWS_MAX; i++)
+        (void)json_array_append(list, sorted[i]);
+    free(sorted);
+    return list;
+}
+
 static json_t *give(struct api_call *call, struct tally *t)
 {
     json_t *out = api_object_now(call);
 
-    json_put(out, "reasons", json_incref(t->rows));
+    json_put(out, "reasons", shown(t));
     json_put_int(out, "seen", t->seen);
-    if (t->has_more)
+    if (t->has_more || json_array_size(t->rows) > ROWS_MAX)
         json_put(out, "more", json_true());
     return out;
 }
