@@ -5,7 +5,7 @@
 // Names come from the listings, so the namespace must have one of each thing, and later-web must run
 // with --write: jobs are added, retried, cancelled, queues and schedules paused. It fails if a path
 // gave no answer of status 200, if an answer is not as described, and if a described field was in no
-// answer (but RARE ones).
+// answer (but RARE ones, unless EVERY_FIELD is set).
 import fs from 'node:fs';
 import {Ajv2020} from 'ajv/dist/2020.js';
 
