@@ -41,7 +41,6 @@ struct pace batch_pace(const struct reply *r, int64_t now_ms)
 
 json_t *batch_to_json(const struct reply *r, int64_t now_ms)
 {
-    const struct reply *payload = reply_named(r, "payload");
     struct pace pace = batch_pace(r, now_ms);
     json_t *line = json_object();
 
@@ -50,8 +49,14 @@ json_t *batch_to_json(const struct reply *r, int64_t now_ms)
         json_put(line, "ended_per_s", json_real(pace.per_s));
     if (pace.left_ms >= 0)
         json_put_int(line, "left_ms", pace.left_ms);
-    json_put_bytes(line, "payload", reply_str(payload), reply_len(payload));
     return line;
+}
+
+void batch_put_payload(json_t *line, const struct reply *r)
+{
+    const struct reply *payload = reply_named(r, "payload");
+
+    json_put_bytes(line, "payload", reply_str(payload), reply_len(payload));
 }
 
 json_t *batch_row_to_json(const struct reply *row)

@@ -20,8 +20,10 @@ struct pace {
 };
 struct pace batch_pace(const struct reply *r, int64_t now_ms);
 
-/* r: of later_batch_show. now_ms: 0 if unknown. */
+/* All but the payload. r: of later_batch_show. now_ms: 0 if unknown. */
 json_t *batch_to_json(const struct reply *r, int64_t now_ms);
+/* Add the payload to that. */
+void batch_put_payload(json_t *line, const struct reply *r);
 /* A row of later_v1_batches. */
 json_t *batch_row_to_json(const struct reply *row);
 

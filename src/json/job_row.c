@@ -98,8 +98,12 @@ json_t *job_row_to_json(const struct reply *row, const char *queue, const char *
     json_put_if(line, "gate", reply_at(row, ROW_GATE));
     put_last(line, row, strcmp(state, "running") == 0);
     json_put_int(line, "payload_bytes", reply_int(reply_at(row, ROW_BYTES)));
+    return line;
+}
+
+void job_row_put_start(json_t *line, const struct reply *row)
+{
     /* A character that was cut would make it base64. */
     json_put_bytes(line, "payload_start", reply_str(reply_at(row, ROW_PREVIEW)),
                    job_row_preview(row));
-    return line;
 }

@@ -33,8 +33,10 @@ void job_row_tries(const struct reply *row, long long ret[3]);
 /* Bytes of the preview without a character that was cut at its end (after 64 bytes). */
 size_t job_row_preview(const struct reply *row);
 
-/* state: as the library names it (due parked running dead done). queue: NULL for a running job of
- * any queue, which names its own. */
+/* All but the payload. state: as the library names it (due parked running dead done). queue: NULL
+ * for a running job of any queue, which names its own. */
 json_t *job_row_to_json(const struct reply *row, const char *queue, const char *state);
+/* Add the begin of the payload to that. */
+void job_row_put_start(json_t *line, const struct reply *row);
 
 #endif

@@ -99,7 +99,8 @@ static json_t *batch(struct api_call *call)
     now_ms = ask_now_ms(call->server);
     out = api_object(now_ms);
     one = batch_to_json(r, now_ms);
-    api_hide_payload(call, one, "payload");
+    if (call->api->shows_payloads)
+        batch_put_payload(one, r);
     json_put(out, "batch", one);
     json_put(out, "jobs", members(page));
     if (page != NULL)

@@ -137,7 +137,8 @@ static json_t *list(struct api_call *call, const char *queue_name, const char *s
         json_t *row =
             job_row_to_json(reply_at(r, i), queue_name[0] == '*' ? NULL : queue_name, state);
 
-        api_hide_payload(call, row, "payload_start");
+        if (call->api->shows_payloads)
+            job_row_put_start(row, reply_at(r, i));
         (void)json_array_append_new(rows, row);
     }
     json_put(out, "jobs", rows);

@@ -44,7 +44,10 @@ void batch_show(const struct cli *cli, const struct reply *r, const struct reply
     struct pace pace = batch_pace(r, now_ms);
 
     if (cli->json) {
-        json_print(batch_to_json(r, now_ms));
+        json_t *line = batch_to_json(r, now_ms);
+
+        batch_put_payload(line, r);
+        json_print(line);
         return;
     }
     fields_show(batch_fields, batch_nfields, r, now_ms);

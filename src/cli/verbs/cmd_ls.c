@@ -171,6 +171,14 @@ static void count_row(struct ls *ls, const struct reply *row)
     groups_add(ls->groups, buf_str(&text), text.len, reply_str(id), reply_len(id), outcome.when_ms);
 }
 
+static void print_row(const struct ls *ls, const struct reply *row)
+{
+    json_t *line = job_row_to_json(row, ls->queue[0] == '*' ? NULL : ls->queue, ls->name);
+
+    job_row_put_start(line, row);
+    json_print(line);
+}
+
 /* Returns whether the job counts against the limit. */
 static bool take_row(struct ls *ls, const struct reply *row)
 {
@@ -179,7 +187,7 @@ static bool take_row(struct ls *ls, const struct reply *row)
     if (ls->by != NULL)
         count_row(ls, row);
     else if (ls->cli->json)
-        json_print(job_row_to_json(row, ls->queue[0] == '*' ? NULL : ls->queue, ls->name));
+        print_row(ls, row);
     else
         put_row(ls, row);
     return true;
