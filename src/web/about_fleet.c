@@ -18,14 +18,13 @@
 /* The health of the namespace. That Redis cannot be asked is an answer, too. */
 static json_t *health(struct api_call *call)
 {
-    struct err err = ERR_INIT;
     struct health h;
 
     health_init(&h);
-    if (health_namespace(&h, call->server, &err) < 0) {
+    if (health_namespace(&h, call->server, &call->err) < 0) {
         health_done(&h);
         health_init(&h);
-        health_add(h.causes, "cause", "redis", "%s", err.text);
+        health_add(h.causes, "cause", "redis", "%s", call->err.text);
         return health_to_json(&h, "down");
     }
     if (h.live == 0)

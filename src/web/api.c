@@ -122,13 +122,28 @@ static void give(struct api_call *call, json_t *out, struct http_answer *a)
     json_write(&a->body, out);
 }
 
-static void call_route(const struct route *route, struct api_call *call, struct http_answer *a)
+/* Did Redis answer? A connection that broke fails each call of this question at once, and is made
+ * anew by the next question. */
+static bool was_answered(struct api_call *call)
+{
+    struct ask_server *s = call->server;
+
+    if (s->client == NULL)
+        return call->err.code != ERR_UNAVAILABLE;
+    if (!client_is_broken(s->client))
+        return true;
+    ask_disconnect(s);
+    return false;
+}
+
+/* False: Redis did not answer. */
+static bool call_route(const struct route *route, struct api_call *call, struct http_answer *a)
 {
     json_t *in = NULL, *out;
 
     if (route->is_post && !call->api->may_write) {
         say(a, 403, "HTTP_403", "this page only looks: web.write is false");
-        return;
+        return true;
     }
     if (route->is_post)
         in = json_loadb(call->request->body->data, call->request->body->len, JSON_REJECT_DUPLICATES,
@@ -136,7 +151,7 @@ static void call_route(const struct route *route, struct api_call *call, struct 
     if (route->is_post && !json_is_object(in)) {
         json_decref(in);
         say(a, 400, "HTTP_400", "the body is no JSON object");
-        return;
+        return true;
     }
     call->in = in;
     call->server = route->is_post ? &call->api->write : &call->api->read;
@@ -145,6 +160,7 @@ static void call_route(const struct route *route, struct api_call *call, struct 
     json_decref(out);
     json_decref(in);
     reply_free(call->owner);
+    return was_answered(call);
 }
 
 /* Which namespaces there are, and what may be done. */
@@ -163,7 +179,7 @@ static void say_hello(struct api *api, struct http_answer *a)
     json_decref(object);
 }
 
-void api_answer(struct api *api, const struct http_request *r, const char *who,
+bool api_answer(struct api *api, const struct http_request *r, const char *who,
                 struct http_answer *a)
 {
     struct api_call call = {.api = api, .request = r, .who = who, .err = ERR_INIT};
@@ -172,12 +188,12 @@ void api_answer(struct api *api, const struct http_request *r, const char *who,
     /* api v1 NS ... */
     if (!r->is_post && r->n == 3 && r->segment[2][0] == '\0') {
         say_hello(api, a);
-        return;
+        return true;
     }
     route =
         r->n > 3 && strcmp(r->segment[2], api->read.target.ns) == 0 ? find(r, 3, call.name) : NULL;
-    if (route == NULL)
-        say(a, 404, "HTTP_404", "there is nothing at this address");
-    else
-        call_route(route, &call, a);
+    if (route != NULL)
+        return call_route(route, &call, a);
+    say(a, 404, "HTTP_404", "there is nothing at this address");
+    return true;
 }

@@ -4,8 +4,9 @@
 
 #include "web/call.h"
 
-/* Answer a request whose path begins behind api/v1. who: as in struct api_call. */
-void api_answer(struct api *api, const struct http_request *r, const char *who,
+/* Answer a request whose path begins behind api/v1. who: as in struct api_call. False: Redis
+ * did not answer. */
+bool api_answer(struct api *api, const struct http_request *r, const char *who,
                 struct http_answer *a);
 
 #endif

@@ -12,7 +12,6 @@
 struct reply *api_ask(struct api_call *call, const char *function, ...)
 {
     struct ask_call words = {.n = 0};
-    struct reply *r;
     const char *word;
     va_list ap;
 
@@ -20,11 +19,7 @@ struct reply *api_ask(struct api_call *call, const char *function, ...)
     while ((word = va_arg(ap, const char *)) != NULL)
         ask_call_puts(&words, word);
     va_end(ap);
-    r = ask_fcall(call->server, function, &words, &call->err);
-    /* A connection that broke is made anew by the next question. */
-    if (r == NULL && call->server->client != NULL && client_is_broken(call->server->client))
-        ask_disconnect(call->server);
-    return r;
+    return ask_fcall(call->server, function, &words, &call->err);
 }
 
 json_t *api_object(int64_t now_ms)

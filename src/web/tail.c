@@ -207,18 +207,18 @@ static void refuse(struct http_answer *a, const char *code, const char *text)
     json_decref(object);
 }
 
-void tail_answer(struct tail *t, struct http_answer *a)
+bool tail_answer(struct tail *t, struct http_answer *a)
 {
     struct err err = ERR_INIT;
     size_t i = 0;
 
     if (t->n == TAIL_MAX) {
         refuse(a, "HTTP_503", "24 others follow already: somebody has to close the page");
-        return;
+        return true;
     }
     if (t->ears == NULL && call_up(t, &err) < 0) {
         refuse(a, "HTTP_503", err.text);
-        return;
+        return false;
     }
     while (t->viewers[i].stream != NULL)
         i++;
@@ -228,6 +228,7 @@ void tail_answer(struct tail *t, struct http_answer *a)
     a->type = "text/event-stream";
     a->stream = t->viewers[i].stream;
     (void)http_stream_add(a->stream, BEAT, strlen(BEAT));
+    return true;
 }
 
 struct tail *tail_new(struct loop *loop, struct ask_server *server)

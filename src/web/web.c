@@ -43,16 +43,25 @@ static void refuse(struct http_answer *a, unsigned status, const char *text)
     buf_printf(&a->body, "{\"error\":\"HTTP_%u\",\"text\":\"%s\"}", status, text);
 }
 
+/* api v1 NS tail */
+static bool is_tail(const struct web *w, const struct http_request *r)
+{
+    return !r->is_post && r->n == 4 && strcmp(r->segment[3], "tail") == 0 &&
+           strcmp(r->segment[2], w->api.read.target.ns) == 0;
+}
+
+/* Whatever needs Redis goes through here: a Redis that hangs holds up the loop once, and then has
+ * its rest. */
 static void ask(struct web *w, const struct http_request *r, const char *who, struct http_answer *a)
 {
-    struct mono now = mono_now();
+    bool answered;
 
-    if (mono_before(now, w->rests_until)) {
+    if (mono_before(mono_now(), w->rests_until)) {
         refuse(a, 503, "Redis did not answer a moment ago: it is asked again in a second");
         return;
     }
-    api_answer(&w->api, r, who, a);
-    if (a->status == 503)
+    answered = is_tail(w, r) ? tail_answer(w->tail, a) : api_answer(&w->api, r, who, a);
+    if (!answered)
         w->rests_until = mono_add_ms(mono_now(), REST_MS);
 }
 
@@ -68,7 +77,7 @@ static void look(struct web *w, const struct http_request *r, const char *who,
         return;
     }
     ask(w, r, who, a);
-    if (a->status == 200 && a->attachment == NULL)
+    if (a->status == 200 && a->attachment == NULL && a->stream == NULL)
         recent_keep(w->recent, r->target, &a->body, mono_now());
 }
 
@@ -78,13 +87,6 @@ static void change(struct web *w, const struct http_request *r, const char *who,
     ask(w, r, who, a);
     recent_forget(w->recent);
     log_notice("event=changed who=\"%s\" what=\"%.200s\" status=%u", who, r->target, a->status);
-}
-
-/* api v1 NS tail */
-static bool is_tail(const struct web *w, const struct http_request *r)
-{
-    return !r->is_post && r->n == 4 && strcmp(r->segment[3], "tail") == 0 &&
-           strcmp(r->segment[2], w->api.read.target.ns) == 0;
 }
 
 static void on_request(void *arg, const struct http_request *r, struct http_answer *a)
@@ -98,8 +100,6 @@ static void on_request(void *arg, const struct http_request *r, struct http_answ
         refuse(a, 404, "there is nothing at this address");
     else if (!access_check(&w->access, r, who))
         refuse(a, 401, "give the token: Authorization: Bearer TOKEN");
-    else if (is_tail(w, r))
-        tail_answer(w->tail, a);
     else if (r->is_post)
         change(w, r, who, a);
     else
