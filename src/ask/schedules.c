@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "schedule/timing.h"
 
+#define PAGES_MAX 10000 /* a cursor that runs in a circle would make us ask for ever */
+
 struct row {
     const struct reply *reply;
     int64_t now_ms;
@@ -49,6 +51,8 @@ static int read_all(struct ask_server *s, struct all *all, struct err *err)
             return -1;
         keep(all, page);
         text_copy(cursor, sizeof(cursor), reply_str(reply_at(page, 2)));
+        if (cursor[0] == '\0' || all->npages == PAGES_MAX)
+            return err_set(err, ERR_DATA, "the list of schedules does not end");
     } while (strcmp(cursor, "0") != 0);
     return 0;
 }

@@ -40,11 +40,12 @@ static json_t *who_json(const struct reply *workers, const char *who, bool is_wa
 json_t *gate_to_json(const struct reply *row, const struct reply *workers)
 {
     static const char *const numbers[] = {NULL, "since_ms", "until_ms", "fence"};
-    const char *id = reply_str(reply_at(row, GATE)), *name = strchr(id, ':') + 1;
+    const char *id = reply_str(reply_at(row, GATE)), *colon = strchr(id, ':');
+    const char *name = colon != NULL ? colon + 1 : id;
     const struct reply *list = reply_at(row, LIST), *queue = reply_at(row, WAITERS);
     json_t *line = json_object(), *holders = json_array(), *waiters = json_array();
 
-    json_put_text(line, "kind", id, (size_t)(name - id) - 1);
+    json_put_text(line, "kind", id, colon != NULL ? (size_t)(colon - id) : 0);
     json_put_text(line, "name", name, strlen(name));
     json_put_if(line, "limit", reply_at(row, LIMIT));
     json_put_int(line, "held", reply_int(reply_at(row, HOLDERS)));
