@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/mem.h"
@@ -90,11 +91,31 @@ const char *http_query(const struct http_request *r, const char *name)
     return buf_str(to);
 }
 
+/* The headers of one name. */
+struct same {
+    const char *name, *value;
+    int n;
+};
+
+static enum MHD_Result take_same(void *arg, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
+{
+    struct same *s = arg;
+
+    (void)kind;
+    if (strcasecmp(name, s->name) == 0) {
+        s->value = value;
+        s->n++;
+    }
+    return MHD_YES;
+}
+
 const char *http_header(const struct http_request *r, const char *name)
 {
-    const char *value = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+    struct same s = {.name = name};
 
-    return value != NULL ? value : "";
+    (void)MHD_get_connection_values(r->connection, MHD_HEADER_KIND, take_same, &s);
+    return s.n == 1 && s.value != NULL ? s.value : "";
 }
 
 /* Cut the path at its slashes and decode what is between them. */

@@ -25,7 +25,8 @@ struct http_request {
 
 /* The value of ?name=, decoded; "" if it is not there. It lives as long as the request. */
 const char *http_query(const struct http_request *r, const char *name);
-/* A header; "" if it is not there. */
+/* A header; "" if it is not there, or there more than once: a proxy may have added its own behind
+ * one of the client. */
 const char *http_header(const struct http_request *r, const char *name);
 
 /*

@@ -40,7 +40,7 @@ static bool is_listening(void *arg)
     return proc_has_logged(&web, "#token=");
 }
 
-static void start_web(const char *option)
+static void start_web_with(const char *option, char *const *env)
 {
     CLEANUP_FREE char *program = mem_printf("%s/later-web", test_build_dir());
     char listen[64];
@@ -51,7 +51,7 @@ static void start_web(const char *option)
     (void)snprintf(listen, sizeof(listen), "127.0.0.1:%d", port);
     (void)snprintf(log_path, sizeof(log_path), "%s/web.log", redis.dir);
     (void)unlink(log_path);
-    proc_start(&web, (char *const *)argv, NULL, log_path);
+    proc_start(&web, (char *const *)argv, env, log_path);
     if (!test_until(is_listening, NULL, LONG_MS))
         fail_msg("later-web does not listen");
     {
@@ -65,6 +65,11 @@ static void start_web(const char *option)
         assert_non_null(at);
         (void)snprintf(token, sizeof(token), "%.32s", at + 7);
     }
+}
+
+static void start_web(const char *option)
+{
+    start_web_with(option, NULL);
 }
 
 static int stop_web(void **state)
@@ -190,6 +195,19 @@ static void test_only_who_has_the_token_is_answered(void **state)
     assert_int_equal(get("/api/v1/default/queues"), 401);
     token[31] = '\0';
     assert_int_equal(get("/api/v1/default/queues"), 401);
+}
+
+/* What a proxy adds stands behind what a client sent: two of them name nobody. */
+static void test_a_header_that_comes_twice_says_nothing(void **state)
+{
+    CLEANUP_FREE char *text = NULL;
+
+    (void)state;
+    start_web(NULL);
+    text = mem_printf("GET /api/v1/ HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                      "Authorization: Bearer %s\r\nauthorization: Bearer x\r\n\r\n",
+                      port, token);
+    assert_int_equal(request(text), 401);
 }
 
 /* The page itself holds no secret: it asks for the token. */
@@ -341,6 +359,48 @@ static void test_the_api_tells_what_the_command_tells(void **state)
     assert_int_equal(get("/api/v1/default/queues/mail/jobs?state=lost"), 400);
 }
 
+/* No answer has the bytes, as text or as base64. */
+static void assert_hidden(const char *path)
+{
+    assert_int_equal(get(path), 200);
+    assert_null(strstr(buf_str(&out), "\"payload_start"));
+    assert_null(strstr(buf_str(&out), "\"payload\""));
+    assert_null(strstr(buf_str(&out), "_base64"));
+    assert_null(strstr(buf_str(&out), "hidden"));
+}
+
+static void test_payloads_are_hidden_everywhere(void **state)
+{
+    static char setting[] = "LATERD_WEB_PAYLOADS=false";
+    static char *const env[] = {setting, NULL};
+    static const char payload[] = "hidden\xff";
+    CLEANUP_FREE char *id = NULL;
+
+    (void)state;
+    assert_int_equal(run_in(payload, sizeof(payload) - 1, "add", "mail", "-", NULL), 0);
+    id = mem_dup(buf_str(&out), 12);
+    do_redis("FCALL", "later_batch", "1", ROOT, "b", "then", "mail", payload);
+    do_redis("FCALL", "later_schedule_set", "1", ROOT, "s", "every", "1h", "queue", "mail",
+             payload);
+    start_web_with(NULL, env);
+    {
+        CLEANUP_FREE char *job = mem_printf("/api/v1/default/jobs/%s", id);
+        CLEANUP_FREE char *bytes = mem_printf("/api/v1/default/jobs/%s/payload", id);
+        CLEANUP_FREE char *search = mem_printf("/api/v1/default/search?q=%s", id);
+
+        assert_hidden(job);
+        assert_hidden(search);
+        assert_int_equal(get(bytes), 403);
+    }
+    assert_hidden("/api/v1/default/queues/mail/jobs?state=due");
+    assert_hidden("/api/v1/default/queues/mail");
+    assert_hidden("/api/v1/default/running");
+    assert_hidden("/api/v1/default/batches/b");
+    assert_hidden("/api/v1/default/batches");
+    assert_hidden("/api/v1/default/schedules/s");
+    assert_hidden("/api/v1/default/schedules");
+}
+
 /* How often functions were called since the server's statistics were reset. */
 static int64_t calls(void)
 {
@@ -471,6 +531,59 @@ static void test_without_redis_it_says_so_and_comes_back(void **state)
     assert_true(test_until(is_back, NULL, LONG_MS));
 }
 
+static bool can_add(void *arg)
+{
+    (void)arg;
+    return post("/api/v1/default/jobs", "{\"queue\":\"mail\",\"payload\":\"x\"}") == 200;
+}
+
+/* Each kind of question makes the connection anew, not only some. */
+static void test_it_adds_jobs_again_after_a_restart_of_redis(void **state)
+{
+    (void)state;
+    start_web("--write");
+    assert_true(can_add(NULL));
+    test_redis_kill(&redis, SIGKILL);
+    test_redis_restart(&redis);
+    test_redis_load(&redis);
+    assert_true(test_until(can_add, NULL, LONG_MS));
+}
+
+#define ASKERS 20
+
+/* Whoever wants the tail, or the health, waits for Redis: the others do not wait for each of them.
+ */
+static void test_a_redis_that_hangs_holds_up_nobody_for_long(void **state)
+{
+    static const char *const wanted[] = {"tail", "health"};
+
+    (void)state;
+    start_web(NULL);
+    assert_int_equal(get("/api/v1/default/queues"), 200);
+    test_redis_kill(&redis, SIGSTOP);
+    for (size_t k = 0; k < sizeof(wanted) / sizeof(wanted[0]); k++) {
+        struct mono begin = mono_now();
+        int fds[ASKERS];
+
+        for (int i = 0; i < ASKERS; i++) {
+            CLEANUP_FREE char *text =
+                mem_printf("GET /api/v1/default/%s?%d HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                           "Authorization: Bearer %s\r\n\r\n",
+                           wanted[k], i, port, token);
+
+            fds[i] = dial();
+            write_all(fds[i], text, strlen(text));
+        }
+        assert_int_equal(get("/"), 200);
+        for (int i = 0; i < ASKERS; i++)
+            assert_true(read_answer(fds[i]) > 0);
+        /* All of them together wait for about 4 s; if each did by himself, it would be 40 s. */
+        assert_true(test_ms_since(begin) < 20000);
+    }
+    test_redis_kill(&redis, SIGCONT);
+    assert_true(test_until(is_back, NULL, LONG_MS));
+}
+
 /* ---- what may be changed */
 
 static void test_a_page_that_only_looks_changes_nothing(void **state)
@@ -560,11 +673,13 @@ int main(void)
 #define WEB_TEST(f) cmocka_unit_test_setup_teardown(f, flush_all, stop_web)
     const struct CMUnitTest tests[] = {
         WEB_TEST(test_only_who_has_the_token_is_answered),
+        WEB_TEST(test_a_header_that_comes_twice_says_nothing),
         WEB_TEST(test_the_page_comes_with_its_policy),
         WEB_TEST(test_a_request_has_one_meaning),
         WEB_TEST(test_slow_clients_hold_no_more_than_their_places),
         WEB_TEST(test_many_connections_cost_no_memory),
         WEB_TEST(test_the_api_tells_what_the_command_tells),
+        WEB_TEST(test_payloads_are_hidden_everywhere),
         WEB_TEST(test_a_hundred_viewers_cost_what_one_costs),
         WEB_TEST(test_the_tail_tells_what_happens),
         WEB_TEST(test_a_page_that_only_looks_changes_nothing),
@@ -572,6 +687,8 @@ int main(void)
         WEB_TEST(test_another_site_changes_nothing),
         WEB_TEST(test_it_does_not_open_itself_to_others),
         WEB_TEST(test_without_redis_it_says_so_and_comes_back),
+        WEB_TEST(test_it_adds_jobs_again_after_a_restart_of_redis),
+        WEB_TEST(test_a_redis_that_hangs_holds_up_nobody_for_long),
     };
 
     return cmocka_run_group_tests_name("web", tests, start_all, stop_all);
