@@ -56,8 +56,9 @@ static void check(const char *p, size_t n, const struct head_rules *rules)
     }
     if (state == HEAD_MORE)
         FUZZ_MUST(n < HEAD_MAX && end == NULL);
-    /* With fewer bytes it is never let in when the whole is not. */
-    for (size_t k = 0; k < n; k++) {
+    /* With fewer bytes it is never let in when the whole is not. Not all lengths: it would take
+     * seconds. */
+    for (size_t k = 0; k < n; k += 1 + n / 64) {
         enum head_state early = head_check(p, k, rules, &part);
 
         if (early == HEAD_MORE)
