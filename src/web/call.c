@@ -35,17 +35,6 @@ json_t *api_object_now(struct api_call *call)
     return api_object(ask_now_ms(call->server));
 }
 
-void api_hide_payload(const struct api_call *call, json_t *object, const char *name)
-{
-    char encoded[64];
-
-    if (call->api->shows_payloads)
-        return;
-    (void)snprintf(encoded, sizeof(encoded), "%s_base64", name);
-    (void)json_object_del(object, name);
-    (void)json_object_del(object, encoded);
-}
-
 int64_t api_number(const struct api_call *call, const char *name, int64_t min, int64_t max,
                    int64_t other)
 {

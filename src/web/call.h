@@ -59,8 +59,6 @@ json_t *kept_get(struct kept *k, json_t *(*make)(struct api_call *, int64_t now_
 json_t *api_object(int64_t now_ms);
 /* The same, with Redis' time asked for. */
 json_t *api_object_now(struct api_call *call);
-/* Take object[name] away, in either form of json_put_bytes, where payloads are not shown. */
-void api_hide_payload(const struct api_call *call, json_t *object, const char *name);
 /* ?name= as a number between min and max; other when it is not there or is none. */
 int64_t api_number(const struct api_call *call, const char *name, int64_t min, int64_t max,
                    int64_t other);
