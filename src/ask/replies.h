@@ -68,6 +68,22 @@ enum {
 /* and its late and broken queues. Only a broken one has WHY. */
 enum { LATE_QUEUE, LATE_DUE, LATE_WORKER, LATE_WHY };
 
+/* A row of later_v1_list. KEY and GATE are empty where there is none. */
+enum row_field {
+    ROW_ID, /* empty for a raw member */
+    ROW_SCORE,
+    ROW_PRIORITY,
+    ROW_TRIES,
+    ROW_LAST, /* first line of the outcome; of a running job its progress */
+    ROW_BYTES,
+    ROW_PREVIEW,
+    ROW_GATE,
+    ROW_KEY,
+    ROW_QUEUE, /* this and the next two: only of running jobs */
+    ROW_HOST,
+    ROW_SINCE /* in ms; empty: it runs for less than some five seconds, or that is not known */
+};
+
 /* later_v1_suspects: the first element is the time, each other one a suspect. */
 enum { SUSPECT_ID, SUSPECT_QUEUE, SUSPECT_DUE, SUSPECT_CRASHES, SUSPECT_DUE_ONES };
 

@@ -5,24 +5,9 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "ask/replies.h"
 #include "json/outcome.h"
 #include "redis/reply.h"
-
-/* The elements of a row. KEY and GATE are empty where there is none. */
-enum row_field {
-    ROW_ID, /* empty for a raw member */
-    ROW_SCORE,
-    ROW_PRIORITY,
-    ROW_TRIES,
-    ROW_LAST, /* first line of the outcome; of a running job its progress */
-    ROW_BYTES,
-    ROW_PREVIEW,
-    ROW_GATE,
-    ROW_KEY,
-    ROW_QUEUE, /* this and the next two: only of running jobs */
-    ROW_HOST,
-    ROW_SINCE /* in ms; empty: it runs for less than some five seconds, or that is not known */
-};
 
 /* The outcome in ROW_LAST. 0, or -1 if there is none. */
 int job_row_outcome(const struct reply *row, struct outcome *ret);

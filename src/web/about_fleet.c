@@ -49,20 +49,40 @@ static json_t *suspects(const struct reply *r)
     return list;
 }
 
+/* When Redis last took a beat of this worker. health: of later_v1_health. */
+static void put_beat(json_t *line, const struct reply *worker, const struct reply *health)
+{
+    const struct reply *of = reply_at(health, HEALTH_WORKERS);
+
+    for (size_t i = 0; i < reply_count(of); i++) {
+        const struct reply *w = reply_at(of, i), *beat = reply_at(w, HEALTH_BEAT);
+
+        if (reply_len(beat) > 0 &&
+            reply_is(reply_at(w, WORKER_EPOCH), reply_str(reply_at(worker, WORKER_EPOCH))))
+            json_put_int(line, "beat_ms", reply_int(beat));
+    }
+}
+
 static json_t *workers(struct api_call *call)
 {
-    struct reply *r = api_ask(call, "later_v1_workers", NULL), *suspected;
+    struct reply *r = api_ask(call, "later_v1_workers", NULL), *suspected, *beats;
     json_t *out, *list;
 
     if (r == NULL)
         return NULL;
     suspected = api_ask(call, "later_v1_suspects", NULL);
+    beats = api_ask(call, "later_v1_health", HEALTH_LATE_MS, NULL);
     out = api_object(reply_int(reply_at(r, 0)));
     list = json_array();
-    for (size_t i = 1; i < reply_count(r); i++)
-        (void)json_array_append_new(list, worker_to_json(reply_at(r, i)));
+    for (size_t i = 1; i < reply_count(r); i++) {
+        json_t *line = worker_to_json(reply_at(r, i));
+
+        put_beat(line, reply_at(r, i), beats);
+        (void)json_array_append_new(list, line);
+    }
     json_put(out, "workers", list);
     json_put(out, "suspects", suspects(suspected));
+    reply_free(beats);
     reply_free(suspected);
     reply_free(r);
     return out;

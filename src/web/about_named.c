@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/occurrences.h"
 #include "job/job.h"
 #include "json/batch.h"
 #include "json/put.h"
 #include "json/schedule.h"
+
+#define AHEAD 10 /* times of a schedule that are told */
 
 /* Add `after` for the next page, if there is one. */
 static void put_next(json_t *out, const struct reply *cursor)
@@ -39,14 +42,28 @@ static json_t *schedules(struct api_call *call)
     return out;
 }
 
+static json_t *ahead(const struct reply *row, int64_t now_ms)
+{
+    int64_t at[AHEAD];
+    size_t n = occurrences_of(row, now_ms, at, AHEAD);
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        (void)json_array_append_new(list, json_integer(at[i]));
+    return list;
+}
+
 static json_t *schedule(struct api_call *call)
 {
     struct reply *r = api_ask(call, "later_schedules", call->name[0], NULL);
+    int64_t now_ms;
     json_t *out, *one;
 
     if (r == NULL)
         return NULL;
-    out = api_object_now(call);
+    now_ms = ask_now_ms(call->server);
+    out = api_object(now_ms);
+    json_put(out, "ahead_ms", ahead(r, now_ms));
     one = schedule_to_json(r);
     if (call->api->shows_payloads)
         json_put_bytes(one, "payload", reply_str(reply_named(r, "payload")),

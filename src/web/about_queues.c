@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "ask/listing.h"
+#include "ask/next_job.h"
 #include "ask/replies.h"
 #include "base/text.h"
+#include "json/explain.h"
 #include "json/job_row.h"
 #include "json/put.h"
 #include "json/stats.h"
@@ -82,6 +84,21 @@ static void put_ahead(json_t *out, struct api_call *call, int64_t now_ms)
     reply_free(r);
 }
 
+/* Why the job that would start next does not, if there is one. */
+static void put_next(json_t *out, struct api_call *call, int64_t now_ms)
+{
+    struct next_job next;
+    struct reply *r;
+
+    if (next_job_find(call->server, call->name[0], now_ms, &next, &call->err) < 0 ||
+        next.id[0] == '\0')
+        return;
+    r = api_ask(call, "later_explain", next.id, NULL);
+    if (r != NULL)
+        json_put(out, "next", explain_to_json(r));
+    reply_free(r);
+}
+
 static json_t *queue(struct api_call *call)
 {
     struct reply *r = api_ask(call, "later_stats", call->name[0], NULL);
@@ -101,6 +118,7 @@ static json_t *queue(struct api_call *call)
     json_put(out, "queue", stats_queue_to_json(&rows, 0));
     json_put(out, "history", history);
     put_ahead(out, call, now_ms);
+    put_next(out, call, now_ms);
     reply_free(r);
     return out;
 }

@@ -4,13 +4,12 @@
 
 #include <string.h>
 
-#include "ask/listing.h"
+#include "ask/next_job.h"
 #include "ask/replies.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
-#include "cli/show/row.h"
 #include "job/job.h"
 #include "json/explain.h"
 
@@ -115,48 +114,6 @@ static void show(const struct reply *r)
 
 /* ---- a queue */
 
-#define PAGES 20 /* most that are read for its next job */
-
-struct next_job {
-    char id[JOB_ID_LEN + 1]; /* "": it was written by ZADD and has none yet */
-    bool is_there, is_due;
-    int64_t due_ms;
-};
-
-/* Take this job if it would start before the one that was found. A parked job was due. */
-static void take_next(struct next_job *next, const struct reply *row, bool is_parked,
-                      int64_t now_ms)
-{
-    int64_t due_ms = is_parked ? now_ms : reply_int(reply_at(row, ROW_SCORE));
-
-    if (next->is_due || (next->is_there && next->due_ms <= due_ms))
-        return;
-    text_copy(next->id, sizeof(next->id), reply_str(reply_at(row, ROW_ID)));
-    next->is_there = true;
-    next->due_ms = due_ms;
-    next->is_due = due_ms <= now_ms;
-}
-
-/* Jobs are listed as they run, priority by priority: the first one that is due would be the next.
- */
-static int find_next(struct cli *cli, const char *state, int64_t now_ms, struct next_job *next,
-                     struct err *err)
-{
-    struct listing list;
-
-    listing_init(&list, cli->argv[0], state);
-    for (int page = 0; page < PAGES && !list.is_over && !next->is_due; page++) {
-        struct reply *r = listing_next(&list, &cli->server, LISTING_PAGE, err);
-
-        if (r == NULL)
-            return -1;
-        for (size_t i = 1; i < reply_count(r); i++)
-            take_next(next, reply_at(r, i), strcmp(state, "parked") == 0, now_ms);
-        reply_free(r);
-    }
-    return 0;
-}
-
 /* What an operator counts. stats: later_stats of the queue. */
 static const struct count {
     const char *name, *word;
@@ -207,7 +164,7 @@ static void show_queue(const struct cli *cli, const struct reply *stats,
 
 static int explain_queue(struct cli *cli, struct err *err)
 {
-    struct next_job next = {.is_there = false};
+    struct next_job next;
     struct reply *stats, *first = NULL;
     int64_t now_ms;
     int rc;
@@ -218,9 +175,7 @@ static int explain_queue(struct cli *cli, struct err *err)
     if (stats == NULL)
         return -1;
     now_ms = reply_int(reply_at(stats, STATS_NOW));
-    rc = find_next(cli, "due", now_ms, &next, err);
-    if (rc == 0 && !next.is_due)
-        rc = find_next(cli, "parked", now_ms, &next, err);
+    rc = next_job_find(&cli->server, cli->argv[0], now_ms, &next, err);
     if (rc == 0 && next.id[0] != '\0')
         rc =
             (first = ask_words(&cli->server, err, "later_explain", next.id, NULL)) != NULL ? 0 : -1;

@@ -1,7 +1,7 @@
 // Jobs that are counted together: how far they are, how fast, how long still.
 import {html} from './dom.js';
 import {bytesOf, isNumber, number, plain, span} from './format.js';
-import {Badge, Bar, Facts, Link, Name, Pager, QueueLink, Table, Text, Trouble, When, JobLink} from './parts.js';
+import {Badge, Bar, Facts, Link, Name, Pager, Table, Text, Trouble, When, JobLink} from './parts.js';
 
 const ended = (b) => b.total - b.live;
 
@@ -33,12 +33,9 @@ const view = ({page, data}) => html`
   <${Table} label="Batches" columns=${columns(page.now)} rows=${data.batches} id=${(b) => b.batch} empty="No batch." />
   <${Pager} to=${['batches']} params=${{}} name="after" now=${page.params.get('after')} next=${data.after} />`;
 
-const jobs = (now) => [
+const JOBS = [
   {head: 'Job', cell: (j) => html`<${JobLink} id=${j.id} />`},
-  {head: 'Queue', cell: (j) => html`<${QueueLink} name=${j.queue} />`},
   {head: 'State', cell: (j) => html`<${Badge} state=${j.state} />`},
-  {head: 'Attempts', num: true, cell: (j) => number(j.attempts)},
-  {head: 'Due', num: true, cell: (j) => html`<${When} ms=${j.due_ms} now=${now} />`},
 ];
 
 function OneView({page, data}) {
@@ -59,8 +56,8 @@ function OneView({page, data}) {
           ['On dead', b.on_dead && html`<${Text} value=${b.on_dead} />`], ['Callbacks added', b.fired && html`<${Text}
           value=${b.fired} />`],
       ]} /></section>
-    <section><h2>Jobs</h2><${Table} label="Jobs of the batch" columns=${jobs(page.now)} rows=${data.jobs ?? []} id=${(j) => j.id}
-      empty="No live job." /></section>
+    <section><h2>Jobs</h2><${Table} label="Jobs of the batch" columns=${JOBS} rows=${data.jobs ?? []} id=${(j) => j.id}
+      empty="No job." /><${Pager} to=${['batches', b.batch]} params=${{}} name="after" now=${page.params.get('after')} next=${data.after} /></section>
     ${payload && html`<section><h2>Payload of its callbacks</h2><pre class="box" tabindex="0" role="region" aria-label="Payload">
       ${plain(payload)}</pre></section>`}`;
 }
@@ -69,5 +66,5 @@ export default {
   title: () => 'Batches',
   load: ({get, params}) => get(['batches'], {after: params.get('after')}),
   view,
-  one: {title: (name) => `Batch ${name}`, load: ({get, name}) => get(['batches', name]), view: OneView},
+  one: {title: (name) => `Batch ${name}`, load: ({get, name, params}) => get(['batches', name], {after: params.get('after')}), view: OneView},
 };
