@@ -24,8 +24,8 @@ export async function discover(base, token) {
   const schedule = first((await get(`${ns}/schedules`)).schedules, 'schedule').schedule;
   const batch = first((await get(`${ns}/batches`)).batches, 'batch').batch;
   const row = '.rows tbody tr';
+  // Late queues, and since when a job runs, are told after ten seconds.
   return [
-    {name: 'overview', hash: '#/', data: [row, '.health h2', '.figures dd', 'svg.graph .line']},
     {name: 'queues', hash: '#/queues', data: [row]},
     {name: 'queue', hash: `#/queues/${e(mixed)}?state=dead`, data: [row, '.facts dd', '.chart']},
     {name: 'queue-parked', hash: `#/queues/${e(waits)}?state=parked`, data: [row, '.explain .lead']},
@@ -34,7 +34,7 @@ export async function discover(base, token) {
     {name: 'dead-queue', hash: `#/dead?queue=${e(mixed)}`, data: [row]},
     {name: 'job', hash: `#/jobs/${e(dead)}`, data: ['.timeline li', '.explain .lead', '.box']},
     {name: 'job-parked', hash: `#/jobs/${e(parked)}`, data: ['.explain .lead', '.timeline li']},
-    {name: 'job-running', hash: `#/jobs/${e(running)}`, data: ['.explain .lead', '.timeline li.on']},
+    {name: 'job-running', hash: `#/jobs/${e(running)}`, data: ['.timeline li.on', '.explain .lead'], comesLater: true},
     {name: 'gates', hash: '#/gates', data: [row, '.rows li']},
     {name: 'gate', hash: `#/gates?gate=${e(`${gate.kind}:${gate.name}`)}`, data: [row]},
     {name: 'workers', hash: '#/workers', data: [row]},
@@ -45,6 +45,7 @@ export async function discover(base, token) {
     {name: 'bulk', hash: '#/bulk', data: [row]},
     {name: 'search', hash: `#/search?q=${e(mixed)}`, data: [row]},
     {name: 'tail', hash: '#/tail', data: ['.tail tbody tr'], comesLater: true},
+    {name: 'overview', hash: '#/', data: [row, '.health h2', '.figures dd', 'svg.graph .line'], comesLater: true},
     ...(write ? [{name: 'add', hash: '#/add', data: ['form label', 'form button']}] : []),
   ];
 }
