@@ -1,6 +1,6 @@
 // Locks, semaphores and rates: who holds them, who waits.
 import {html} from './dom.js';
-import {isNumber, number, plain, short} from './format.js';
+import {isNumber, number, plain, short, span} from './format.js';
 import {Bar, Empty, For, Link, Pager, Table, Text, When, Who} from './parts.js';
 
 const WORDS = {__proto__: null, lock: 'lock', sem: 'semaphore', rate: 'rate'};
@@ -13,11 +13,16 @@ const People = ({list, all, now}) => (list.length === 0 ? html`<span class="quie
     ms=${w.until_ms} now=${now} /></span>`}</li>`)}
   ${all > list.length && html`<li class="quiet">and ${number(all - list.length)} more</li>`}</ul>`);
 
+// "semaphore 2 keep", "rate gcra 100 60000 20": the numbers that say how many may pass.
 function Held({g}) {
   if (g.kind === 'lock') return number(g.held);
   if (g.limit === undefined) return html`${number(g.held)} <span class="bad">not defined</span>`;
-  return html`${number(g.held)} of ${plain(g.limit)}${g.kind === 'sem' && html` <${Bar} value=${g.held} max=${Number(g.limit)}
-    label=${`held of ${short(g.name)}`} />`}`;
+  const sem = /^semaphore (\d+)/.exec(g.limit);
+  const rate = /^rate \S+ (\d+) (\d+)/.exec(g.limit);
+  if (rate) return `${number(Number(rate[1]))} in ${span(Number(rate[2]))}`;
+  if (!sem) return html`${number(g.held)} of <${Text} value=${g.limit} />`;
+  return html`${number(g.held)} of ${number(Number(sem[1]))} <${Bar} value=${g.held} max=${Number(sem[1])}
+    label=${`held of ${short(g.name)}`} />`;
 }
 
 const columns = (now) => [

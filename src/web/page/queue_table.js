@@ -40,6 +40,9 @@ export function worstFirst(rows, now) {
   return weighed.map(({q}) => q);
 }
 
+// Where no row says how many run, nothing is said about it.
+const columnsOf = (rows, now) => COLUMNS(now).filter((c) => c.head !== 'Running' || rows.some((q) => isNumber(q.running)));
+
 export const QueueTable = ({rows, now, label = 'Queues'}) =>
-  html`<${Table} label=${label} columns=${COLUMNS(now)} rows=${rows} id=${(q) => q.queue} mark=${(q) => (q.paused ? 'paused' : null)}
+  html`<${Table} label=${label} columns=${columnsOf(rows, now)} rows=${rows} id=${(q) => q.queue} mark=${(q) => (q.paused ? 'paused' : null)}
     empty="No queue." />`;
