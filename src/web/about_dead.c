@@ -85,28 +85,35 @@ static int count(struct tally *t, struct api_call *call, const char *queue, int6
     return rc;
 }
 
+struct row {
+    json_t *told;
+};
+
+static int compare(int64_t one, int64_t other)
+{
+    return (one > other) - (one < other);
+}
+
 static int by_count(const void *a, const void *b)
 {
-    json_t *const *one = a, *const *other = b;
-    int64_t more = number(*other, "count") - number(*one, "count");
+    const struct row *one = a, *other = b;
+    int more = compare(number(other->told, "count"), number(one->told, "count"));
 
-    if (more == 0)
-        more = number(*other, "last_ms") - number(*one, "last_ms");
-    return (more > 0) - (more < 0);
+    return more != 0 ? more : compare(number(other->told, "last_ms"), number(one->told, "last_ms"));
 }
 
 /* The rows, those of the most jobs first. Texts may all differ, so not all rows are shown. */
 static json_t *shown(const struct tally *t)
 {
     size_t n = json_array_size(t->rows);
-    json_t **sorted = mem_new((n + 1) * sizeof(*sorted));
+    struct row *sorted = mem_new((n + 1) * sizeof(*sorted));
     json_t *list = json_array();
 
     for (size_t i = 0; i < n; i++)
-        sorted[i] = json_array_get(t->rows, i);
+        sorted[i].told = json_array_get(t->rows, i);
     qsort(sorted, n, sizeof(*sorted), by_count);
     for (size_t i = 0; i < n && i < ROWS_MAX; i++)
-        (void)json_array_append(list, sorted[i]);
+        (void)json_array_append(list, sorted[i].told);
     free(sorted);
     return list;
 }

@@ -48,6 +48,13 @@ static void watch_door(struct door *d)
     loop_fd_events(d->watch, is_open ? LOOP_READ : 0);
 }
 
+static void free_guest(struct guest *g)
+{
+    loop_fd_free(g->watch);
+    loop_timer_free(g->again);
+    free(g);
+}
+
 /* Forget a guest; his descriptor stays open. */
 static void drop(struct guest *g)
 {
@@ -56,9 +63,7 @@ static void drop(struct guest *g)
     while (*at != g)
         at = &(*at)->next;
     *at = g->next;
-    loop_fd_free(g->watch);
-    loop_timer_free(g->again);
-    free(g);
+    free_guest(g);
 }
 
 static void turn_away(struct guest *g)
@@ -101,7 +106,6 @@ static void let_in(struct guest *g)
     drop(g);
     if (d->in(d->arg, fd))
         return;
-    (void)close(fd);
     d->n--;
     watch_door(d);
 }
@@ -223,13 +227,14 @@ struct door *door_new(struct loop *loop, const char *listen, const struct head_r
 
 void door_free(struct door *d)
 {
+    struct guest *g;
+
     if (d == NULL)
         return;
-    while (d->guests != NULL) {
-        int fd = d->guests->fd;
-
-        drop(d->guests);
-        (void)close(fd);
+    while ((g = d->guests) != NULL) {
+        d->guests = g->next;
+        (void)close(g->fd);
+        free_guest(g);
     }
     loop_fd_free(d->watch);
     loop_timer_free(d->accept_again);

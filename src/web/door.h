@@ -16,7 +16,7 @@
 
 struct door;
 
-/* Take over the descriptor. False: close it. */
+/* Take over the descriptor. False: it could not be served, and is closed. */
 typedef bool door_in_f(void *arg, int fd);
 
 /* Listen at ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH. NULL with err. rules stay the caller's. */

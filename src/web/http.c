@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "web/head.h"
@@ -51,17 +52,23 @@ struct http {
 
 /* ---- what a request says */
 
+static int digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
 /* Append p to out with %XX decoded. */
 static void decode(struct buf *out, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-        const char *high = i + 2 < n && p[i] == '%' ? memchr(digits, p[i + 1], 32) : NULL;
-        const char *low = high != NULL ? memchr(digits, p[i + 2], 32) : NULL;
-        char c = low != NULL ? (char)(((high - digits) % 16) * 16 + (low - digits) % 16) : p[i];
+        bool is_code = p[i] == '%' && n - i > 2 && digit(p[i + 1]) >= 0 && digit(p[i + 2]) >= 0;
+        char c = is_code ? (char)(digit(p[i + 1]) * 16 + digit(p[i + 2])) : p[i];
 
         buf_add(out, &c, 1);
-        i += low != NULL ? 2 : 0;
+        i += is_code ? 2 : 0;
     }
 }
 
@@ -160,7 +167,7 @@ struct http_stream *http_stream_new(void (*gone)(void *arg, struct http_stream *
 
 static void go_on(struct http_stream *s)
 {
-    if (!s->is_suspended)
+    if (!s->is_suspended || s->visit == NULL)
         return;
     s->is_suspended = false;
     MHD_resume_connection(s->connection);
@@ -329,6 +336,8 @@ static void end_visit(struct visit *v)
     while (*at != v)
         at = &(*at)->next;
     *at = v->next;
+    if (v->stream != NULL)
+        v->stream->visit = NULL;
     buf_done(&v->target);
     buf_done(&v->path);
     buf_done(&v->body);
@@ -456,8 +465,12 @@ bool http_take(struct http *h, int fd)
     } from = {.space = {0}};
     socklen_t n = sizeof(from);
 
-    if (getpeername(fd, &from.any, &n) < 0 ||
-        MHD_add_connection(h->daemon, fd, &from.any, n) != MHD_YES)
+    if (getpeername(fd, &from.any, &n) < 0) {
+        (void)close(fd);
+        return false;
+    }
+    /* The library closes it in any case. */
+    if (MHD_add_connection(h->daemon, fd, &from.any, n) != MHD_YES)
         return false;
     run(h);
     return true;

@@ -58,7 +58,7 @@ struct http;
 /* left: called each time a connection has ended. NULL: the library cannot start. */
 struct http *http_new(struct loop *loop, http_f *answer, void (*left)(void *arg), void *arg);
 void http_free(struct http *h);
-/* Serve one request on this descriptor. False: it was not taken. */
+/* Serve one request on this descriptor. False: that failed, and it is closed. */
 bool http_take(struct http *h, int fd);
 
 #endif

@@ -147,7 +147,8 @@ static void read_hosts(struct web *w)
 
     w->hosts = mem_new(sizeof(char *));
     mem_list_add(&w->hosts, &n, mem_strdup(w->conf->web_listen));
-    mem_list_add(&w->hosts, &n, mem_printf("localhost%s", port));
+    if (port != NULL)
+        mem_list_add(&w->hosts, &n, mem_printf("localhost%s", port));
     for (size_t i = 0; i < w->conf->web_hosts.n; i++)
         mem_list_add(&w->hosts, &n, mem_strdup(w->conf->web_hosts.at[i]));
     w->rules.hosts = (const char *const *)w->hosts;

@@ -66,12 +66,13 @@ static const char *const lines[] = {
     "find q",
     "health",
     "quiet '*'",
+    "bulk ls",
     "fsck",
     "setup",
 };
 
 /* They print nothing: what they run does. tail prints when something happens. */
-static const char *const silent[] = {"lock", "sem", "once", "cli", "tail"};
+static const char *const silent[] = {"lock", "sem", "once", "cli", "tail", "web"};
 
 static bool is_tested(const char *verb)
 {
