@@ -38,14 +38,14 @@ function scaleOf({lines, bars, log}) {
   return linear(Math.max(...all, 0));
 }
 
-// A gap where a value is not known; a point alone is a dot.
+// A gap where a value is not known; a point alone is a short dash.
 function linePath(points) {
   let d = '';
   points.forEach((p, i) => {
     if (p === null) return;
     const before = i > 0 && points[i - 1] !== null;
     d += `${before ? 'L' : 'M'}${p[0].toFixed(1)} ${p[1].toFixed(1)}`;
-    if (!before && (i + 1 >= points.length || points[i + 1] === null)) d += 'h.01';
+    if (!before && (i + 1 >= points.length || points[i + 1] === null)) d += 'm-2 0h4';
   });
   return d;
 }
