@@ -82,11 +82,11 @@ async function walk(hashes) {
         await pause();
         const dialog = document.querySelector('dialog');
         look();
-        seen.push(dialog?.innerText ?? '');
+        seen.push(dialog?.textContent ?? '');
         dialog?.close();
         await pause();
       }
-      seen.push(document.querySelector('main')?.innerText ?? '');
+      seen.push(document.querySelector('main')?.textContent ?? '');
       hash = [...document.querySelectorAll('.pager a')].find((a) => a.innerText === 'Next page')?.getAttribute('href');
     }
   }
@@ -142,7 +142,7 @@ async function tail(page, scene) {
   await page.waitForFunction(() => document.querySelector('main')?.dataset.route === 'tail');
   for (let from = 0; from < strings.length; from += 50) {
     const wanted = strings.slice(from, from + 50).map((s) => s.slice(0, SHOWN.tail)).flatMap(found);
-    const ask = () => page.evaluate(() => document.querySelector('main').innerText);
+    const ask = () => page.evaluate(() => document.querySelector('main').textContent);
     const end = Date.now() + DEADLINE_MS;
     await scene.again(from, from + 50);
     let now = '';
