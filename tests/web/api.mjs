@@ -13,7 +13,7 @@ const {BASE_URL, TOKEN = ''} = process.env;
 const DEADLINE_MS = 30000;
 const MOST = 200; // names of a kind that are asked for
 const PAGES_MAX = 1000;
-const doc = JSON.parse(fs.readFileSync(new URL('../../etc/later-web.openapi.json', import.meta.url)));
+const doc = JSON.parse(fs.readFileSync(process.env.OPENAPI ?? new URL('../../etc/later-web.openapi.json', import.meta.url)));
 
 // Fields that take a state which a scene does not have at will.
 const RARE = [

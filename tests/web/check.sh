@@ -38,7 +38,9 @@ run() {
 }
 
 cp ./*.mjs package.json package-lock.json "$work"
+export OPENAPI="$top/etc/later-web.openapi.json"
 cd "$work"
 run npm ci --silent --no-audit --no-fund
 run node scene.mjs node run.mjs
+run node scene.mjs node api.mjs
 run node xss.mjs
