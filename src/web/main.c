@@ -145,24 +145,42 @@ static void tell_address(const struct conf *conf, const struct web *w)
     (void)fflush(stdout);
 }
 
-static int serve(const struct conf *conf, const struct target_flags *flags, sigset_t *stops)
+/* Until a signal stops it. */
+static int run(const struct conf *conf, struct loop *loop, const struct web *w,
+               const sigset_t *stops)
 {
-    struct err err = ERR_INIT;
-    struct loop *loop = loop_new();
-    struct web *w = loop != NULL ? web_new(loop, conf, flags, &err) : NULL;
     int fd = signalfd(-1, stops, SFD_CLOEXEC | SFD_NONBLOCK);
     struct loop_fd *watch;
+    struct err err;
 
-    if (w == NULL || fd < 0)
+    if (fd < 0) {
+        err_fill_sys(&err, errno, "signalfd");
         return fail(&err);
+    }
     watch = loop_fd_new(loop, fd, LOOP_READ, on_signal, loop);
     tell_address(conf, w);
     loop_run(loop);
     loop_fd_free(watch);
     (void)close(fd);
+    return 0;
+}
+
+static int serve(const struct conf *conf, const struct target_flags *flags, const sigset_t *stops)
+{
+    struct err err = ERR_INIT;
+    struct loop *loop = loop_new();
+    struct web *w;
+    int status;
+
+    if (loop == NULL) {
+        err_fill(&err, ERR_SYSTEM, "no descriptors are left for an event loop");
+        return fail(&err);
+    }
+    w = web_new(loop, conf, flags, &err);
+    status = w != NULL ? run(conf, loop, w, stops) : fail(&err);
     web_free(w);
     loop_free(loop);
-    return 0;
+    return status;
 }
 
 int main(int argc, char **argv)
