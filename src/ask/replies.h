@@ -29,6 +29,9 @@ enum {
     QUEUE_VALUES
 };
 
+/* A page of later_v1_queues: rows and states as in later_stats. */
+enum { QUEUES_NOW, QUEUES_NEXT, QUEUES_ROWS, QUEUES_STATES };
+
 /* A worker, as later_v1_workers and later_v1_health begin it. */
 enum { WORKER_EPOCH, WORKER_COUNTER, WORKER_HELD, WORKER_HOST, WORKER_PID, WORKER_REST };
 

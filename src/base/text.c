@@ -330,3 +330,13 @@ const char *text_span(int64_t ms, char out[48])
     (void)snprintf(out, 48, "%lldms", (long long)ms);
     return out;
 }
+
+size_t text_utf8_prefix(const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t i = 0, len;
+
+    while (i < n && (len = text_utf8_len(p + i, n - i)) > 0)
+        i += len;
+    return i;
+}

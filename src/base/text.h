@@ -33,6 +33,9 @@ uint32_t text_hash(const char *s);
 
 /* Length in bytes of the valid UTF-8 sequence at p (1 to 4), or 0 when it is not valid. */
 size_t text_utf8_len(const unsigned char *p, size_t n);
+/* How many of these n bytes are valid UTF-8 from the begin on. Fewer than 4 behind them may be a
+ * character that was cut. */
+size_t text_utf8_prefix(const char *text, size_t n);
 
 /* Decimal digits only (a leading '-' is allowed if min < 0), within [min, max]; -1 when not. */
 int text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);

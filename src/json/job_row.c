@@ -24,14 +24,9 @@ void job_row_tries(const struct reply *row, long long ret[3])
 size_t job_row_preview(const struct reply *row)
 {
     const struct reply *preview = reply_at(row, ROW_PREVIEW);
-    const unsigned char *p = (const unsigned char *)reply_str(preview);
-    size_t n = reply_len(preview), i = 0, len;
+    size_t n = reply_len(preview), whole = text_utf8_prefix(reply_str(preview), n);
 
-    if ((int64_t)n >= reply_int(reply_at(row, ROW_BYTES)))
-        return n;
-    while (i < n && (len = text_utf8_len(p + i, n - i)) > 0)
-        i += len;
-    return n - i < 4 ? i : n;
+    return (int64_t)n < reply_int(reply_at(row, ROW_BYTES)) && n - whole < 4 ? whole : n;
 }
 
 /* What the score of a job in this state is. */

@@ -9,6 +9,12 @@ struct stats_rows stats_rows(const struct reply *r)
                                reply_int(reply_at(r, STATS_NOW))};
 }
 
+struct stats_rows stats_page(const struct reply *r)
+{
+    return (struct stats_rows){reply_at(r, QUEUES_ROWS), reply_at(r, QUEUES_STATES),
+                               reply_int(reply_at(r, QUEUES_NOW))};
+}
+
 size_t stats_nqueues(const struct stats_rows *rows)
 {
     return reply_count(rows->queues) / QUEUE_VALUES;

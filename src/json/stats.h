@@ -20,6 +20,8 @@ struct stats_rows {
 };
 /* Those of later_stats. */
 struct stats_rows stats_rows(const struct reply *r);
+/* Those of a page of later_v1_queues. */
+struct stats_rows stats_page(const struct reply *r);
 
 size_t stats_nqueues(const struct stats_rows *rows);
 /* A value of enum QUEUE_* of a queue. */

@@ -143,7 +143,7 @@ static json_t *reasons(struct api_call *call)
 /* Append {queue, dead} of the queues of a page that have dead jobs. */
 static void take_queues(json_t *list, const struct reply *page)
 {
-    struct stats_rows rows = {reply_at(page, 2), reply_at(page, 3), reply_int(reply_at(page, 0))};
+    struct stats_rows rows = stats_page(page);
 
     for (size_t i = 0; i < stats_nqueues(&rows); i++) {
         int64_t n = reply_int(stats_queue(&rows, i, QUEUE_DEAD));
@@ -167,8 +167,8 @@ static json_t *find_queues(struct api_call *call, int64_t now_ms)
 
     (void)now_ms;
     do {
-        struct reply *next =
-            api_ask(call, "later_v1_queues", reply_str(reply_at(page, 1)), QUEUE_PAGE, NULL);
+        struct reply *next = api_ask(call, "later_v1_queues",
+                                     reply_str(reply_at(page, QUEUES_NEXT)), QUEUE_PAGE, NULL);
 
         reply_free(page);
         page = next;
@@ -177,10 +177,10 @@ static json_t *find_queues(struct api_call *call, int64_t now_ms)
             return NULL;
         }
         take_queues(list, page);
-    } while (reply_len(reply_at(page, 1)) > 0 && ++pages < QUEUE_PAGES_MAX);
+    } while (reply_len(reply_at(page, QUEUES_NEXT)) > 0 && ++pages < QUEUE_PAGES_MAX);
     out = json_object();
     json_put(out, "queues", list);
-    json_put(out, "more", json_boolean(reply_len(reply_at(page, 1)) > 0));
+    json_put(out, "more", json_boolean(reply_len(reply_at(page, QUEUES_NEXT)) > 0));
     reply_free(page);
     return out;
 }

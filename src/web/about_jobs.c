@@ -12,14 +12,11 @@
 /* The begin of the payload, without a character that was cut at its end, if it is text. */
 static void put_start(json_t *out, const struct reply *payload)
 {
-    const unsigned char *p = (const unsigned char *)reply_str(payload);
-    size_t n = reply_len(payload), i = 0, len;
+    size_t len = reply_len(payload), n = len > SHOWN ? SHOWN : len;
+    size_t whole = text_utf8_prefix(reply_str(payload), n);
 
-    n = n > SHOWN ? SHOWN : n;
-    while (i < n && (len = text_utf8_len(p + i, n - i)) > 0)
-        i += len;
-    if (i == reply_len(payload) || (n == SHOWN && n - i < 4))
-        json_put_text(out, "payload_start", p, i);
+    if (whole == len || (n == SHOWN && n - whole < 4))
+        json_put_text(out, "payload_start", reply_str(payload), whole);
 }
 
 static json_t *job(struct api_call *call)

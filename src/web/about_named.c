@@ -25,9 +25,10 @@ static const char *cursor_of(const struct api_call *call)
     return after[0] != '\0' ? after : "0";
 }
 
-static json_t *schedules(struct api_call *call)
+/* A page [CURSOR, row...] as an object with the rows under this name. */
+static json_t *page_of(struct api_call *call, struct reply *r, const char *name,
+                       json_t *(*to_json)(const struct reply *row))
 {
-    struct reply *r = api_ask(call, "later_schedules", "cursor", cursor_of(call), NULL);
     json_t *out, *list;
 
     if (r == NULL)
@@ -35,11 +36,17 @@ static json_t *schedules(struct api_call *call)
     out = api_object_now(call);
     list = json_array();
     for (size_t i = 1; i < reply_count(r); i++)
-        (void)json_array_append_new(list, schedule_to_json(reply_at(r, i)));
-    json_put(out, "schedules", list);
+        (void)json_array_append_new(list, to_json(reply_at(r, i)));
+    json_put(out, name, list);
     put_next(out, reply_at(r, 0));
     reply_free(r);
     return out;
+}
+
+static json_t *schedules(struct api_call *call)
+{
+    return page_of(call, api_ask(call, "later_schedules", "cursor", cursor_of(call), NULL),
+                   "schedules", schedule_to_json);
 }
 
 static json_t *ahead(const struct reply *row, int64_t now_ms)
@@ -75,19 +82,8 @@ static json_t *schedule(struct api_call *call)
 
 static json_t *batches(struct api_call *call)
 {
-    struct reply *r = api_ask(call, "later_v1_batches", cursor_of(call), NULL);
-    json_t *out, *list;
-
-    if (r == NULL)
-        return NULL;
-    out = api_object_now(call);
-    list = json_array();
-    for (size_t i = 1; i < reply_count(r); i++)
-        (void)json_array_append_new(list, batch_row_to_json(reply_at(r, i)));
-    json_put(out, "batches", list);
-    put_next(out, reply_at(r, 0));
-    reply_free(r);
-    return out;
+    return page_of(call, api_ask(call, "later_v1_batches", cursor_of(call), NULL), "batches",
+                   batch_row_to_json);
 }
 
 static json_t *members(const struct reply *page)

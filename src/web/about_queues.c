@@ -48,12 +48,12 @@ static json_t *queues(struct api_call *call)
     if (r == NULL)
         return NULL;
     running = api_ask(call, "later_v1_running", NULL);
-    rows = (struct stats_rows){reply_at(r, 2), reply_at(r, 3), reply_int(reply_at(r, 0))};
+    rows = stats_page(r);
     out = api_object(rows.now_ms);
     list = stats_queues_to_json(&rows);
     put_running(list, running);
     json_put(out, "queues", list);
-    json_put_if(out, "after", reply_at(r, 1));
+    json_put_if(out, "after", reply_at(r, QUEUES_NEXT));
     reply_free(running);
     reply_free(r);
     return out;

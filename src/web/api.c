@@ -1,6 +1,5 @@
 #include "web/api.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -11,6 +10,7 @@
 #include "web/about_named.h"
 #include "web/about_queues.h"
 #include "web/changes.h"
+#include "web/refusal.h"
 
 static const struct route *const all_routes[] = {fleet_routes, queue_routes, dead_routes,
                                                  job_routes,   named_routes, write_routes};
@@ -44,30 +44,17 @@ static unsigned status_of(const struct err *err)
     return 502;
 }
 
-static void say(struct http_answer *a, unsigned status, const char *code, const char *text)
-{
-    json_t *object = json_object();
-
-    json_put_text(object, "error", code, strlen(code));
-    json_put_text(object, "text", text, strlen(text));
-    a->status = status;
-    a->type = "application/json";
-    json_write(&a->body, object);
-    json_decref(object);
-}
-
 /* "ELATER_STATE text": the code is told by itself. */
 static void say_error(struct http_answer *a, const struct err *err)
 {
-    char code[32] = "HTTP_";
+    char code[32];
     size_t n = strcspn(err->text, " ");
     bool is_ours = strncmp(err->text, "ELATER_", 7) == 0 && n < sizeof(code);
 
     if (is_ours)
         text_copy(code, n + 1, err->text);
-    else
-        (void)snprintf(code, sizeof(code), "HTTP_%u", status_of(err));
-    say(a, status_of(err), code, is_ours ? err->text + n + strspn(err->text + n, " ") : err->text);
+    refuse(a, status_of(err), is_ours ? code : NULL,
+           is_ours ? err->text + n + strspn(err->text + n, " ") : err->text);
 }
 
 /* ---- routes */
@@ -142,7 +129,7 @@ static bool call_route(const struct route *route, struct api_call *call, struct 
     json_t *in = NULL, *out;
 
     if (route->is_post && !call->api->may_write) {
-        say(a, 403, "HTTP_403", "this page only looks: web.write is false");
+        refuse(a, 403, NULL, "this page only looks: web.write is false");
         return true;
     }
     if (route->is_post)
@@ -150,7 +137,7 @@ static bool call_route(const struct route *route, struct api_call *call, struct 
                         NULL);
     if (route->is_post && !json_is_object(in)) {
         json_decref(in);
-        say(a, 400, "HTTP_400", "the body is no JSON object");
+        refuse(a, 400, NULL, "the body is no JSON object");
         return true;
     }
     call->in = in;
@@ -194,6 +181,6 @@ bool api_answer(struct api *api, const struct http_request *r, const char *who,
         r->n > 3 && strcmp(r->segment[2], api->read.target.ns) == 0 ? find(r, 3, call.name) : NULL;
     if (route != NULL)
         return call_route(route, &call, a);
-    say(a, 404, "HTTP_404", "there is nothing at this address");
+    refuse(a, 404, NULL, "there is nothing at this address");
     return true;
 }

@@ -8,6 +8,7 @@
 #include "json/put.h"
 #include "json/tail_event.h"
 #include "redis/async.h"
+#include "web/refusal.h"
 
 #define FOLLOW_MS "15000" /* for so long Redis is asked to publish */
 #define RENEW_MS 5000     /* how often we ask again, and see who has gone */
@@ -195,29 +196,17 @@ static void on_gone(void *arg, struct http_stream *s)
         hang_up(t);
 }
 
-static void refuse(struct http_answer *a, const char *code, const char *text)
-{
-    json_t *object = json_object();
-
-    json_put_text(object, "error", code, strlen(code));
-    json_put_text(object, "text", text, strlen(text));
-    a->status = 503;
-    a->type = "application/json";
-    json_write(&a->body, object);
-    json_decref(object);
-}
-
 bool tail_answer(struct tail *t, struct http_answer *a)
 {
     struct err err = ERR_INIT;
     size_t i = 0;
 
     if (t->n == TAIL_MAX) {
-        refuse(a, "HTTP_503", "24 others follow already: somebody has to close the page");
+        refuse(a, 503, NULL, "24 others follow already: somebody has to close the page");
         return true;
     }
     if (t->ears == NULL && call_up(t, &err) < 0) {
-        refuse(a, "HTTP_503", err.text);
+        refuse(a, 503, NULL, err.text);
         return false;
     }
     while (t->viewers[i].stream != NULL)

@@ -14,6 +14,7 @@
 #include "web/listen.h"
 #include "web/page.h"
 #include "web/recent.h"
+#include "web/refusal.h"
 #include "web/tail.h"
 
 /* A question holds up all others: a server that does not answer is given up soon, and then left
@@ -36,13 +37,6 @@ struct web {
 
 /* ---- requests */
 
-static void refuse(struct http_answer *a, unsigned status, const char *text)
-{
-    a->status = status;
-    a->type = "application/json";
-    buf_printf(&a->body, "{\"error\":\"HTTP_%u\",\"text\":\"%s\"}", status, text);
-}
-
 /* api v1 NS tail */
 static bool is_tail(const struct web *w, const struct http_request *r)
 {
@@ -57,7 +51,7 @@ static void ask(struct web *w, const struct http_request *r, const char *who, st
     bool answered;
 
     if (mono_before(mono_now(), w->rests_until)) {
-        refuse(a, 503, "Redis did not answer a moment ago: it is asked again in a second");
+        refuse(a, 503, NULL, "Redis did not answer a moment ago: it is asked again in a second");
         return;
     }
     answered = is_tail(w, r) ? tail_answer(w->tail, a) : api_answer(&w->api, r, who, a);
@@ -97,9 +91,9 @@ static void on_request(void *arg, const struct http_request *r, struct http_answ
     if (page_answer(r, a))
         return;
     if (r->n < 2 || strcmp(r->segment[0], "api") != 0 || strcmp(r->segment[1], "v1") != 0)
-        refuse(a, 404, "there is nothing at this address");
+        refuse(a, 404, NULL, "there is nothing at this address");
     else if (!access_check(&w->access, r, who))
-        refuse(a, 401, "give the token: Authorization: Bearer TOKEN");
+        refuse(a, 401, NULL, "give the token: Authorization: Bearer TOKEN");
     else if (r->is_post)
         change(w, r, who, a);
     else

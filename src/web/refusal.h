@@ -1,0 +1,10 @@
+/* An answer that says no: {"error": CODE, "text": SENTENCE}. */
+#ifndef LATER_WEB_REFUSAL_H
+#define LATER_WEB_REFUSAL_H
+
+#include "web/http.h"
+
+/* code: of the library; NULL: HTTP_ and the status. text may hold any bytes. */
+void refuse(struct http_answer *a, unsigned status, const char *code, const char *text);
+
+#endif
