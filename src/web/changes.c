@@ -1,6 +1,7 @@
 #include "web/changes.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "json/put.h"
@@ -88,41 +89,83 @@ static json_t *run_schedule(struct api_call *call)
     return told(call, NULL, api_ask(call, "later_schedule_run", call->name[0], NULL));
 }
 
-/* Those of later_add that the page has fields for. A number may come as one. */
+#define OPTIONS_MAX 8
+
+/* The words of a call, and the numbers among them as texts. */
+struct words {
+    struct ask_call call;
+    char numbers[OPTIONS_MAX][24];
+};
+
+/* Append this option and its value. False with call->err: it is no text or whole number. */
+static bool put_option(struct api_call *call, struct words *w, const char *name, char number[24])
+{
+    const json_t *value = json_object_get(call->in, name);
+    const char *text = api_text(call, name);
+
+    if (json_is_integer(value)) {
+        (void)snprintf(number, 24, "%lld", (long long)json_integer_value(value));
+        text = number;
+    }
+    if (value != NULL && text == NULL) {
+        err_fill(&call->err, ERR_USAGE, "\"%s\" is neither a text nor a whole number", name);
+        return false;
+    }
+    if (text != NULL && text[0] != '\0') {
+        ask_call_puts(&w->call, name);
+        ask_call_puts(&w->call, text);
+    }
+    return true;
+}
+
+/* Append those of the names (NULL-ended, at most OPTIONS_MAX) that were given; an empty one was
+ * not. False with call->err. */
+static bool put_options(struct api_call *call, struct words *w, const char *const *names)
+{
+    for (size_t i = 0; names[i] != NULL; i++)
+        if (!put_option(call, w, names[i], w->numbers[i]))
+            return false;
+    return true;
+}
+
+/* Those of later_add that the page has fields for. */
 static json_t *add(struct api_call *call)
 {
     static const char *const options[] = {"at",     "in",       "priority", "key",
-                                          "unique", "attempts", "token"};
+                                          "unique", "attempts", "token",    NULL};
     const char *queue = api_text(call, "queue"), *payload;
     const json_t *body = json_object_get(call->in, "payload");
-    struct ask_call words = {.n = 0};
+    struct words words = {.call = {.n = 0}};
 
     if (queue == NULL || !json_is_string(body)) {
         err_fill(&call->err, ERR_USAGE, "give \"queue\" and \"payload\" as texts");
         return NULL;
     }
     payload = json_string_value(body);
-    ask_call_puts(&words, queue);
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        const char *value = api_text(call, options[i]);
-
-        if (value != NULL && value[0] != '\0') {
-            ask_call_puts(&words, options[i]);
-            ask_call_puts(&words, value);
-        }
-    }
-    ask_call_add(&words, payload, json_string_length(body));
-    return told(call, NULL, ask_fcall(call->server, "later_add", &words, &call->err));
+    ask_call_puts(&words.call, queue);
+    if (!put_options(call, &words, options))
+        return NULL;
+    ask_call_add(&words.call, payload, json_string_length(body));
+    return told(call, NULL, ask_fcall(call->server, "later_add", &words.call, &call->err));
 }
 
 /* ---- bulks */
 
+/* Whoever sends it empty did not mean all jobs. */
+static bool is_empty(const struct api_call *call, const char *name)
+{
+    const char *text = api_text(call, name);
+
+    return text != NULL && text[0] == '\0';
+}
+
 static json_t *begin_bulk(struct api_call *call)
 {
-    static const char *const options[] = {"reason", "key", "to", "rate", "at", "spread", "why"};
+    static const char *const options[] = {"reason", "key",    "to",  "rate",
+                                          "at",     "spread", "why", NULL};
     const char *verb = api_text(call, "verb"), *queue = api_text(call, "queue");
     const char *state = api_text(call, "state");
-    struct ask_call words = {.n = 0};
+    struct words words = {.call = {.n = 0}};
     struct reply *r;
     json_t *out;
 
@@ -130,20 +173,19 @@ static json_t *begin_bulk(struct api_call *call)
         err_fill(&call->err, ERR_USAGE, "give \"verb\", \"queue\" and \"state\" as texts");
         return NULL;
     }
-    ask_call_puts(&words, verb);
-    ask_call_puts(&words, queue);
-    ask_call_puts(&words, state);
-    ask_call_puts(&words, "by");
-    ask_call_puts(&words, call->who);
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        const char *value = api_text(call, options[i]);
-
-        if (value != NULL && value[0] != '\0') {
-            ask_call_puts(&words, options[i]);
-            ask_call_puts(&words, value);
-        }
+    if (is_empty(call, "reason") || is_empty(call, "key")) {
+        err_fill(&call->err, ERR_USAGE,
+                 "an empty reason or key means no job: leave it out for all");
+        return NULL;
     }
-    r = ask_fcall(call->server, "later_bulk", &words, &call->err);
+    ask_call_puts(&words.call, verb);
+    ask_call_puts(&words.call, queue);
+    ask_call_puts(&words.call, state);
+    ask_call_puts(&words.call, "by");
+    ask_call_puts(&words.call, call->who);
+    if (!put_options(call, &words, options))
+        return NULL;
+    r = ask_fcall(call->server, "later_bulk", &words.call, &call->err);
     if (r == NULL)
         return NULL;
     out = api_object_now(call);

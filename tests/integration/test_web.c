@@ -625,6 +625,31 @@ static void test_a_page_that_may_write_does_what_the_command_does(void **state)
     assert_int_equal(count("HLEN", ROOT ":paused"), 0);
 }
 
+/* A page sends numbers as numbers. What is not understood is refused: without its reason a bulk
+ * would mean all jobs. */
+static void test_each_option_counts_or_is_refused(void **state)
+{
+    static const char bulk[] = "/api/v1/default/bulks", jobs[] = "/api/v1/default/jobs";
+
+    (void)state;
+    start_web("--write");
+    assert_int_equal(
+        post(jobs, "{\"queue\":\"mail\",\"payload\":\"x\",\"in\":\"1h\",\"priority\":0}"), 200);
+    assert_int_equal(count("ZCARD", ROOT ":q:mail:0"), 1);
+    assert_int_equal(post(jobs, "{\"queue\":\"mail\",\"payload\":\"x\",\"priority\":true}"), 400);
+    assert_int_equal(post(jobs, "{\"queue\":\"mail\",\"payload\":\"x\",\"key\":\"a\\u0000b\"}"),
+                     400);
+    assert_int_equal(
+        post(bulk, "{\"verb\":\"purge\",\"queue\":\"mail\",\"state\":\"due\",\"reason\":[\"x\"]}"),
+        400);
+    assert_int_equal(
+        post(bulk, "{\"verb\":\"purge\",\"queue\":\"mail\",\"state\":\"due\",\"reason\":\"\"}"),
+        400);
+    assert_int_equal(
+        post(bulk, "{\"verb\":\"purge\",\"queue\":\"mail\",\"state\":\"due\",\"key\":\"\"}"), 400);
+    assert_int_equal(count("HLEN", ROOT ":jobs"), 1);
+}
+
 static void test_another_site_changes_nothing(void **state)
 {
     static const char path[] = "/api/v1/default/queues/mail/pause";
@@ -685,6 +710,7 @@ int main(void)
         WEB_TEST(test_the_tail_tells_what_happens),
         WEB_TEST(test_a_page_that_only_looks_changes_nothing),
         WEB_TEST(test_a_page_that_may_write_does_what_the_command_does),
+        WEB_TEST(test_each_option_counts_or_is_refused),
         WEB_TEST(test_another_site_changes_nothing),
         WEB_TEST(test_it_does_not_open_itself_to_others),
         WEB_TEST(test_without_redis_it_says_so_and_comes_back),
