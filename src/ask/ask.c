@@ -7,7 +7,7 @@
 #include "base/buf.h"
 
 #define ASIDE_MS 500 /* what is asked besides the answer holds nobody up for longer */
-#define FAILOVER_PAUSE_MS 100
+#define AGAIN_PAUSE_MS 100
 
 int ask_target(struct ask_server *s, struct err *err)
 {
@@ -21,13 +21,14 @@ int ask_target(struct ask_server *s, struct err *err)
     return 0;
 }
 
-/* While sentinels fail over, the master that they name does not answer or is none yet. */
+/* During a failover, the server that sentinels or nodes name does not answer or is no master yet.
+ */
 static bool may_try_again(const struct ask_server *s, const struct err *err, struct mono deadline)
 {
-    if (s->target.url.sentinels[0] == '\0' || err->code != ERR_UNAVAILABLE ||
-        !mono_before(mono_add_ms(mono_now(), FAILOVER_PAUSE_MS), deadline))
+    if (!url_is_guided(&s->target.url) || err->code != ERR_UNAVAILABLE ||
+        !mono_before(mono_add_ms(mono_now(), AGAIN_PAUSE_MS), deadline))
         return false;
-    (void)poll(NULL, 0, FAILOVER_PAUSE_MS);
+    (void)poll(NULL, 0, AGAIN_PAUSE_MS);
     return true;
 }
 
@@ -72,14 +73,33 @@ static void name_refused(const struct ask_server *s, const char *function, struc
         (void)err_wrap(err, "user %s, function %s", target_user(&s->target), function);
 }
 
+/* The call was refused since the slot is elsewhere, moves, or has no owner now: nothing was done.
+ */
+static bool is_between_nodes(const struct err *err)
+{
+    static const char *const codes[] = {"MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN "};
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (err->code == ERR_UNAVAILABLE && strncmp(err->text, codes[i], strlen(codes[i])) == 0)
+            return true;
+    return false;
+}
+
 struct reply *ask_fcall(struct ask_server *s, const char *function, const struct ask_call *call,
                         struct err *err)
 {
+    struct mono deadline = mono_add_ms(mono_now(), s->target.timeout_ms);
     struct reply *r;
 
-    if (ask_connect(s, err) < 0)
-        return NULL;
-    r = client_fcall(s->client, s->target.ns, function, call->n, call->argv, call->lens, err);
+    for (;;) {
+        if (ask_connect(s, err) < 0)
+            return NULL;
+        r = client_fcall(s->client, s->target.ns, function, call->n, call->argv, call->lens, err);
+        if (r != NULL || s->target.url.nodes[0] == '\0' || !is_between_nodes(err) ||
+            !may_try_again(s, err, deadline))
+            break;
+        ask_disconnect(s);
+    }
     if (r == NULL)
         name_refused(s, function, err);
     return r;

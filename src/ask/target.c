@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "redis/announce.h"
 #include "redis/sentinel.h"
 #include "worker/password.h"
 
@@ -51,17 +52,18 @@ static void set_auth(struct target *t)
 }
 
 /* With an address from elsewhere, the environment tells what a file would. */
-static int use_sentinel_env(struct err *err)
+static void use_sentinel_env(void)
 {
     const char *user = env("LATER_SENTINEL_USER"), *file = env("LATER_SENTINEL_PASSWORD_FILE");
 
-    return sentinel_use(user != NULL ? user : "", file != NULL ? file : "", NULL, err);
+    sentinel_use(user != NULL ? user : "", file != NULL ? file : "");
 }
 
 static int from_url(struct target *t, const char *text, const char *who, struct err *err)
 {
-    if (url_parse(text, &t->url, err) < 0 || use_sentinel_env(err) < 0)
+    if (url_parse(text, &t->url, err) < 0)
         return -1;
+    use_sentinel_env();
     text_copy(t->from, sizeof(t->from), who);
     set_auth(t);
     return 0;
@@ -84,9 +86,9 @@ static int set_url(struct target *t, const struct conf *conf, struct err *err)
 
 static int from_conf(struct target *t, const struct conf *conf, struct err *err)
 {
-    if (set_url(t, conf, err) < 0 ||
-        sentinel_use(conf->sentinel_user, conf->sentinel_password_file, conf->announce.at, err) < 0)
+    if (set_url(t, conf, err) < 0 || announce_use(conf->announce.at, err) < 0)
         return -1;
+    sentinel_use(conf->sentinel_user, conf->sentinel_password_file);
     t->timeout_ms = conf->redis_timeout;
     if (env("REDISCLI_AUTH") != NULL) {
         set_auth(t);
@@ -199,8 +201,10 @@ int target_find(const struct target_flags *flags, struct target *ret, struct err
     (void)snprintf(ret->from, sizeof(ret->from), "the default, since nothing names another");
     if (find_server(flags, ret, err) < 0 || set_tls(flags, ret, err) < 0)
         return -1;
-    if (ns != NULL && (flags->ns != NULL || flags->config == NULL))
-        return set_namespace(ret, ns, err);
+    if (ns != NULL && (flags->ns != NULL || flags->config == NULL) &&
+        set_namespace(ret, ns, err) < 0)
+        return -1;
+    url_set_namespace(&ret->url, ret->ns);
     return 0;
 }
 

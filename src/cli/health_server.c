@@ -214,6 +214,8 @@ static void tell_info(struct asking *a)
 
     if (r != NULL)
         preflight_read(&a->found, reply_str(r));
+    if (a->cli->server.target.url.nodes[0] == '\0')
+        preflight_lone_node(&a->found, reply_str(r));
     a->info = mem_strdup(reply_str(r));
     reply_free(r);
     tell(a, "INFO", r != NULL ? "ok" : denied_or_missing(&why), "%s",

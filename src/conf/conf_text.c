@@ -18,14 +18,15 @@ static int check_redis(const struct conf_row *row, const char *text, struct err 
         return 0;
     if (strncmp(text, "sentinel://", 11) == 0 || strncmp(text, "sentinels://", 12) == 0)
         return 0; /* url_parse has more to say */
+    if (strncmp(text, "cluster://", 10) == 0 || strncmp(text, "clusters://", 11) == 0)
+        return 0;
     if (strncmp(text, "unix:", 5) == 0 && text[5] != '\0')
         return 0;
     if (strcmp(text, "embedded") == 0)
         return 0;
     return err_set(err, ERR_CONFIG,
                    "%s: not a known address: redis://HOST:PORT, rediss://HOST:PORT, "
-                   "sentinel://HOST,HOST/MASTER, unix:PATH or "
-                   "embedded",
+                   "sentinel://HOST,HOST/MASTER, cluster://HOST,HOST, unix:PATH or embedded",
                    row->path);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "redis/announce.h"
 #include "redis/sentinel.h"
 #include "run/handler/perms.h"
 #include "worker/password.h"
@@ -35,7 +36,8 @@ int redis_settings_password(const struct conf *conf, struct url *ret, struct err
     }
     password_use(conf->redis_password_file, conf->redis_password_command.at);
     ret->ask_password = password_ask;
-    if (sentinel_use(conf->sentinel_user, conf->sentinel_password_file, conf->announce.at, err) < 0)
+    sentinel_use(conf->sentinel_user, conf->sentinel_password_file);
+    if (announce_use(conf->announce.at, err) < 0)
         return conf_blame(conf, NULL, "announce", err);
     if (is_command || password_ask(ret, err) >= 0)
         return 0;

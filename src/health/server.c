@@ -27,6 +27,8 @@ static void judge_server(struct health *h, struct ask_server *s)
 
     if (r != NULL)
         preflight_read(&found, reply_str(r));
+    if (s->target.url.nodes[0] == '\0')
+        preflight_lone_node(&found, reply_str(r));
     reply_free(r);
     for (size_t i = 0; i < found.n; i++)
         health_add(h->warnings, "warning", found.at[i].check, "%s", found.at[i].text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "redis/cluster.h"
 #include "redis/error_reply.h"
 #include "redis/lib.h"
 #include "redis/sentinel.h"
@@ -58,6 +59,27 @@ static struct client *connect_to_master(struct url *url, int64_t timeout_ms, str
     return c;
 }
 
+/* What a node names may be a primary that just died. */
+static struct client *connect_to_owner(struct url *url, int64_t timeout_ms, struct err *err)
+{
+    struct client *c = NULL;
+
+    if (cluster_resolve(url, timeout_ms, err) == 0)
+        c = client_connect(url, timeout_ms < SENTINEL_CONNECT_MS ? timeout_ms : SENTINEL_CONNECT_MS,
+                           err);
+    if (c != NULL)
+        client_set_timeout(c, timeout_ms);
+    return c;
+}
+
+static struct client *connect_any(struct url *url, int64_t timeout_ms, struct err *err)
+{
+    if (url->nodes[0] != '\0')
+        return connect_to_owner(url, timeout_ms, err);
+    return url->sentinels[0] != '\0' ? connect_to_master(url, timeout_ms, err)
+                                     : client_connect(url, timeout_ms, err);
+}
+
 struct client *client_open(const struct url *url, int64_t timeout_ms, struct err *err)
 {
     struct url to = *url;
@@ -66,8 +88,7 @@ struct client *client_open(const struct url *url, int64_t timeout_ms, struct err
 
     err = err != NULL ? err : &local;
     if (url->ask_password == NULL || url->ask_password(&to, err) >= 0)
-        c = url->sentinels[0] != '\0' ? connect_to_master(&to, timeout_ms, err)
-                                      : client_connect(&to, timeout_ms, err);
+        c = connect_any(&to, timeout_ms, err);
     explicit_bzero(&to, sizeof(to));
     if (c != NULL && choose_database(c, url->db, err) < 0) {
         client_close(c);

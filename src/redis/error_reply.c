@@ -11,6 +11,9 @@ struct error_rule {
 };
 
 #define NO_RIGHT " (a right is missing: doc/security.md has the roles)"
+#define SLOT_MOVES                                                                                 \
+    " (its slot moves to another node; until it has, nothing is done. Atomic migration, of Redis " \
+    "8.4 and Valkey 9, takes a moment)"
 #define NO_COMMAND                                                                                 \
     " (the server has renamed or disabled a command that the library calls: later setup names it)"
 
@@ -21,8 +24,9 @@ static const struct error_rule rows[] = {
     {"LOADING", NULL, ERROR_CLASS_WAIT, ERR_UNAVAILABLE, " (it is starting)"},
     {"BUSY", NULL, ERROR_CLASS_WAIT, ERR_UNAVAILABLE,
      " (a script hangs there: redis-cli FUNCTION KILL, or SHUTDOWN NOSAVE if it has written)"},
-    {"TRYAGAIN", NULL, ERROR_CLASS_WAIT, ERR_UNAVAILABLE, ""},
-    {"CLUSTERDOWN", NULL, ERROR_CLASS_WAIT, ERR_UNAVAILABLE, ""},
+    {"TRYAGAIN", NULL, ERROR_CLASS_WAIT, ERR_UNAVAILABLE, SLOT_MOVES},
+    {"CLUSTERDOWN", NULL, ERROR_CLASS_WAIT, ERR_UNAVAILABLE,
+     " (too few nodes of the cluster: redis-cli --cluster check)"},
     {NULL, "max number of clients", ERROR_CLASS_WAIT, ERR_UNAVAILABLE, " (raise maxclients)"},
     {"OOM", NULL, ERROR_CLASS_FULL, ERR_UNAVAILABLE, " (Redis is full: raise maxmemory)"},
     {"MISCONF", NULL, ERROR_CLASS_FULL, ERR_UNAVAILABLE, " (Redis cannot save to its disk)"},
@@ -31,8 +35,9 @@ static const struct error_rule rows[] = {
      " (it is a replica: give the master's address)"},
     {"MASTERDOWN", NULL, ERROR_CLASS_MOVED, ERR_UNAVAILABLE, ""},
     {"UNBLOCKED", NULL, ERROR_CLASS_MOVED, ERR_UNAVAILABLE, ""},
-    {"MOVED", NULL, ERROR_CLASS_MOVED, ERR_UNAVAILABLE, " (Redis Cluster is not in this version)"},
-    {"ASK", NULL, ERROR_CLASS_MOVED, ERR_UNAVAILABLE, " (Redis Cluster is not in this version)"},
+    {"MOVED", NULL, ERROR_CLASS_MOVED, ERR_UNAVAILABLE,
+     " (another node of the cluster has it: write cluster://HOST:PORT)"},
+    {"ASK", NULL, ERROR_CLASS_WAIT, ERR_UNAVAILABLE, SLOT_MOVES},
     {NULL, "Function not found", ERROR_CLASS_LIBRARY, ERR_UNAVAILABLE, " (run: later setup)"},
     {NULL, "can't run this command", ERROR_CLASS_DENIED, ERR_DENIED, NO_RIGHT},
     {NULL, "can't access", ERROR_CLASS_DENIED, ERR_DENIED, NO_RIGHT},

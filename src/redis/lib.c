@@ -17,12 +17,16 @@ static const char not_pinned[] = "\nlocal pinned = 0\n";
 
 int lib_look(struct client *c, const char *ns, struct lib_state *ret, struct err *err)
 {
-    CLEANUP_FREE char *root = mem_printf("later:{%s}", ns);
-    const char *ask[] = {"FCALL_RO", "later_version", "1", root};
+    CLEANUP_FREE char *root = ns != NULL ? mem_printf("later:{%s}", ns) : NULL;
+    const char *ask[] = {"FCALL_RO", "later_version", ns != NULL ? "1" : "0", root};
     struct err e = ERR_INIT;
-    struct reply *r = client_call(c, 4, ask, NULL, &e);
+    struct reply *r = client_call(c, ns != NULL ? 4 : 3, ask, NULL, &e);
 
     memset(ret, 0, sizeof(*ret));
+    if (r == NULL && ns == NULL && strncmp(e.text, "ELATER_ROOT", 11) == 0) {
+        ret->number = 1; /* before 44 it wanted a root */
+        return 0;
+    }
     if (r == NULL && error_reply_class(e.text) == ERROR_CLASS_LIBRARY)
         return 0;
     if (r == NULL && strstr(e.text, "unknown command") != NULL)

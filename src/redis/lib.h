@@ -33,13 +33,14 @@ struct lib_state {
     bool pinned;
 };
 
-/* Only look which library is there; number 0: none. Blocking. 0, or -1: UNFIT (a server without
+/* Only look which library is there; number 0: none. ns: NULL asks without a root, as on a node of a
+ * cluster that has another slot. Blocking. 0, or -1: UNFIT (a server without
  * functions), UNAVAILABLE, DENIED, DATA. */
 int lib_look(struct client *c, const char *ns, struct lib_state *ret, struct err *err);
 
-/* Blocking; asks with the root of this namespace. 0, or -1: UNFIT (a server without functions),
- * UNAVAILABLE, DENIED (needs +function|load), DATA (the server refused it),
- * TEMP (other loaders win every race). DENIED tells to run later setup as an administrator. */
+/* Blocking; asks with the root of this namespace, or as lib_look. 0, or -1: UNFIT (a server without
+ * functions), UNAVAILABLE, DENIED (needs +function|load), DATA (the server refused it), TEMP (other
+ * loaders win every race). DENIED tells to run later setup as an administrator. */
 int lib_ensure(struct client *c, const char *ns, enum lib_mode mode, struct lib_state *ret,
                struct err *err);
 

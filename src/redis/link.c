@@ -19,6 +19,8 @@
 #define HEALTHY_US 5000000
 /* With sentinels: how soon a master is left that lives on, but is not the master any more. */
 #define LOOK_MS 1000
+/* With a cluster: MOVED tells at once; but a primary that has joined lacks the library. */
+#define LOOK_CLUSTER_MS 60000
 
 struct link {
     struct loop *loop;
@@ -33,9 +35,9 @@ struct link {
     struct probe *password; /* asks for it while the link is up */
     struct loop_timer *renew;
     int64_t renew_ms;     /* 0: never */
-    struct probe *master; /* with sentinels, while the link is up: looks whether it still is */
+    struct probe *master; /* of a guided url, while the link is up: looks whether it still is */
     struct loop_timer *look;
-    struct url at;   /* what the sentinels named, for that */
+    struct url at;   /* what was named, for that */
     char replid[48]; /* history of the server of the last link */
     struct mono up_since;
     unsigned failures;
@@ -87,13 +89,18 @@ static void on_closed(void *arg, enum error_class class, const char *text)
 
 /* ---- an old master that lives on, cut off from the sentinels or not demoted yet */
 
+static void look_later(struct link *l)
+{
+    loop_timer_set(l->look, l->url.nodes[0] != '\0' ? LOOK_CLUSTER_MS : LOOK_MS);
+}
+
 static void on_look(void *arg)
 {
     struct link *l = arg;
 
     /* Without a thread now, the next time. */
     if (probe_start(l->master, PROBE_MASTER, &l->at, l->ns, l->timeout_ms) < 0)
-        loop_timer_set(l->look, LOOK_MS);
+        look_later(l);
 }
 
 static void on_master(void *arg, struct probe_result *result)
@@ -101,20 +108,22 @@ static void on_master(void *arg, struct probe_result *result)
     struct link *l = arg;
 
     if (result->has_moved)
-        lost(l, ERROR_CLASS_MOVED, "the sentinels name another master");
+        lost(l, ERROR_CLASS_MOVED,
+             l->url.nodes[0] != '\0' ? "the slot of the namespace has moved to another node"
+                                     : "the sentinels name another master");
     else
-        loop_timer_set(l->look, LOOK_MS);
+        look_later(l);
 }
 
 static void watch_master(struct link *l, const struct probe_result *result)
 {
-    if (l->url.sentinels[0] == '\0')
+    if (!url_is_guided(&l->url))
         return;
     l->at = l->url;
     text_copy(l->at.name, sizeof(l->at.name), result->url.name);
     text_copy(l->at.host, sizeof(l->at.host), result->url.host);
     l->at.port = result->url.port;
-    loop_timer_set(l->look, LOOK_MS);
+    look_later(l);
 }
 
 /* ---- up */

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "redis/announce.h"
 #include "redis/error_reply.h"
 
 #define MEMORY_PERCENT 90
@@ -68,13 +69,12 @@ static void read_memory(struct preflight *p, const char *info)
 
 void preflight_read(struct preflight *p, const char *info)
 {
-    char policy[32], aof[8], aof_write[8], role[16], cluster[8];
+    char policy[32], aof[8], aof_write[8], role[16];
 
     preflight_value(info, "maxmemory_policy", policy, sizeof(policy));
     preflight_value(info, "aof_enabled", aof, sizeof(aof));
     preflight_value(info, "aof_last_write_status", aof_write, sizeof(aof_write));
     preflight_value(info, "role", role, sizeof(role));
-    preflight_value(info, "cluster_enabled", cluster, sizeof(cluster));
     if (strncmp(policy, "allkeys", 7) == 0)
         find(p, "eviction",
              "maxmemory-policy is %s: when Redis is full it throws jobs away; set it to noeviction",
@@ -96,8 +96,26 @@ void preflight_read(struct preflight *p, const char *info)
         find(p, "replica",
              "it is a replica: what is written there is refused or lost; give the address of the "
              "master");
+}
+
+void preflight_lone_node(struct preflight *p, const char *info)
+{
+    char cluster[16];
+
+    preflight_value(info, "cluster_enabled", cluster, sizeof(cluster));
     if (strcmp(cluster, "1") == 0)
-        find(p, "cluster", "Redis Cluster is not in this version; give a server of its own");
+        find(p, "cluster",
+             "it is a node of a Redis Cluster, and the slot of the namespace may move to another: "
+             "write cluster://HOST:PORT");
+}
+
+void preflight_not_loaded(struct preflight *p, const struct url *at, const char *why)
+{
+    char place[ANNOUNCE_PLACE_MAX];
+
+    find(p, "cluster",
+         "the library is not on the primary %.60s, so a slot that moves there stands: %.100s",
+         announce_place(at, place), why);
 }
 
 void preflight_unknown(struct preflight *p)

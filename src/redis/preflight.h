@@ -27,6 +27,12 @@ struct preflight {
 /* Append what the text of INFO (all default sections) shows to be wrong. Pure. */
 void preflight_read(struct preflight *p, const char *info);
 
+/* For an address that names this server alone: append that it is a node of a cluster. Pure. */
+void preflight_lone_node(struct preflight *p, const char *info);
+
+/* Append that the library could not be loaded on a primary of the cluster. Pure. */
+void preflight_not_loaded(struct preflight *p, const struct url *at, const char *why);
+
 /* The value of a line "name:value" of INFO, cut to fit; "" when there is none. Pure. */
 void preflight_value(const char *info, const char *name, char *ret, size_t size);
 

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "loop/mailbox.h"
 #include "redis/client.h"
+#include "redis/cluster.h"
 #include "redis/error_reply.h"
 #include "redis/sentinel.h"
 
@@ -48,7 +49,7 @@ static void read_history(struct probe_result *r, const char *info)
     r->is_promoted = before[strspn(before, "0")] != '\0';
 }
 
-static int read_info(struct client *c, struct probe_result *r, struct err *err)
+static int read_info(struct client *c, bool is_cluster, struct probe_result *r, struct err *err)
 {
     static const char *const info[] = {"INFO"};
     struct reply *reply = client_call(c, 1, info, NULL, err);
@@ -62,6 +63,8 @@ static int read_info(struct client *c, struct probe_result *r, struct err *err)
         return -1;
     preflight_value(reply_str(reply), "redis_version", r->server, sizeof(r->server));
     preflight_read(&r->preflight, reply_str(reply));
+    if (!is_cluster)
+        preflight_lone_node(&r->preflight, reply_str(reply));
     read_history(r, reply_str(reply));
     reply_free(reply);
     return 0;
@@ -105,15 +108,45 @@ static void give_name(struct client *c)
     reply_free(client_call(c, 3, name, NULL, &ignored));
 }
 
+/* ---- a cluster: functions do not travel with a slot */
+
+static void load_at_primary(void *arg, const struct url *at, struct client *primary,
+                            const struct err *why)
+{
+    struct preflight *p = arg;
+    struct lib_state lib;
+    struct err err = *why;
+
+    if (primary == NULL || lib_ensure(primary, NULL, LIB_ENSURE, &lib, &err) < 0)
+        preflight_not_loaded(p, at, err.text);
+}
+
+static void load_everywhere(struct probing *job)
+{
+    struct err ignored = ERR_INIT; /* the owner of our slot has been asked, too */
+
+    if (job->url.nodes[0] != '\0')
+        (void)cluster_primaries(&job->url, job->timeout_ms, load_at_primary, &job->result.preflight,
+                                &ignored);
+}
+
+static bool has_moved(struct probing *job)
+{
+    load_everywhere(job);
+    return job->url.nodes[0] != '\0' ? cluster_has_moved(&job->url, job->timeout_ms)
+                                     : sentinel_has_moved(&job->url);
+}
+
 /* Is it fit for workers of this namespace? */
 static int check_server(struct probing *job, struct client *c, struct err *err)
 {
     struct probe_result *r = &job->result;
 
-    return read_info(c, r, err) == 0 && lib_ensure(c, job->ns, LIB_ENSURE, &r->lib, err) == 0 &&
-                   check_library(&r->lib, err) == 0
-               ? preflight_rights(&r->preflight, c, job->ns, err)
-               : -1;
+    if (read_info(c, job->url.nodes[0] != '\0', r, err) < 0 ||
+        lib_ensure(c, job->ns, LIB_ENSURE, &r->lib, err) < 0 || check_library(&r->lib, err) < 0)
+        return -1;
+    load_everywhere(job);
+    return preflight_rights(&r->preflight, c, job->ns, err);
 }
 
 static void try_server(struct probing *job)
@@ -162,7 +195,7 @@ static void *thread(void *arg)
     if (job->what == PROBE_PASSWORD)
         ask_password(job);
     else if (job->what == PROBE_MASTER)
-        job->result.has_moved = sentinel_has_moved(&job->url);
+        job->result.has_moved = has_moved(job);
     else
         try_server(job);
     (void)pthread_mutex_lock(&owner_lock);
@@ -234,6 +267,7 @@ int probe_start(struct probe *p, enum probe_what what, const struct url *url, co
     job->what = what;
     job->url = *url;
     text_copy(job->ns, sizeof(job->ns), ns);
+    url_set_namespace(&job->url, ns);
     job->timeout_ms = timeout_ms;
     job->owner = p;
     p->job = job;

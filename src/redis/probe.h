@@ -20,7 +20,7 @@ struct probe_result {
     struct lib_state lib;
     char server[32];      /* redis_version */
     char replid[48];      /* master_replid; "" where the server does not tell */
-    bool has_moved;       /* PROBE_MASTER: the sentinels name another server */
+    bool has_moved;       /* PROBE_MASTER: another server is named */
     bool is_promoted;     /* it was a replica once, and has taken over */
     bool has_failed_over; /* by the link: from the server of its last link */
     struct preflight preflight;
@@ -36,7 +36,9 @@ enum probe_what {
     PROBE_SERVER,   /* connect, and check the server for a worker of this namespace */
     PROBE_CONNECT,  /* only connect */
     PROBE_PASSWORD, /* only ask for the password */
-    PROBE_MASTER,   /* only ask the sentinels of url whether name and port are still the master */
+    PROBE_MASTER,   /* only ask the sentinels of url whether name and port are still the master; or
+                     * of a cluster's nodes whether they are still the owner's, and load the library
+                     * on every primary */
 };
 
 /* Its result comes on the loop. If one is under way, do nothing. -1: no thread could be made. */

@@ -10,56 +10,23 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "redis/announce.h"
 
 #define ANSWER_MS 500 /* for the connect and for each answer of one sentinel */
 
 /* Never freed: threads that connect may ask until the process ends. */
 static char *login_user, *login_file;
-static char **announced;
 
 /* "HOST:PORT" of the sentinel that answered last. */
 static pthread_mutex_t front_lock = PTHREAD_MUTEX_INITIALIZER;
-static char front[280];
+static char front[ANNOUNCE_PLACE_MAX];
 
-static int check_pair(const char *pair, struct err *err)
+void sentinel_use(const char *user, const char *password_file)
 {
-    const char *to = strchr(pair, '=');
-    CLEANUP_FREE char *from = to != NULL ? mem_dup(pair, (size_t)(to - pair)) : NULL;
-    const char *sides[] = {from, to != NULL ? to + 1 : NULL};
-    struct url unused;
-
-    for (size_t i = 0; i < 2; i++) {
-        const char *at = sides[i];
-
-        if (at == NULL || url_next_host(&at, 0, &unused, err) < 0 || *at != '\0' ||
-            unused.port == 0)
-            return err_set(err, ERR_CONFIG,
-                           "announce '%.80s' is not HOST:PORT (as the sentinels say it), and "
-                           "HOST:PORT (as it is reached from here)",
-                           pair);
-    }
-    return 0;
-}
-
-int sentinel_use(const char *user, const char *password_file, char *const *announce,
-                 struct err *err)
-{
-    for (size_t i = 0; announce != NULL && announce[i] != NULL; i++)
-        if (check_pair(announce[i], err) < 0)
-            return -1;
     free(login_user);
     free(login_file);
-    mem_free_list(announced);
     login_user = user[0] != '\0' ? mem_strdup(user) : NULL;
     login_file = password_file[0] != '\0' ? mem_strdup(password_file) : NULL;
-    announced = announce != NULL ? mem_dup_list(announce, 0, NULL) : NULL;
-    return 0;
-}
-
-static void show_place(const struct url *url, char *out, size_t size)
-{
-    (void)snprintf(out, size, strchr(url->host, ':') != NULL ? "[%s]:%d" : "%s:%d", url->host,
-                   url->port);
 }
 
 /* ---- one sentinel */
@@ -124,24 +91,6 @@ static int ask(const struct url *sentinel, struct url *ret, struct err *err)
 
 /* ---- all of them */
 
-/* Where it can be reached from here. */
-static void translate(struct url *url)
-{
-    char place[280];
-    struct err ignored = ERR_INIT;
-
-    show_place(url, place, sizeof(place));
-    for (char **pair = announced; pair != NULL && *pair != NULL; pair++) {
-        size_t n = strcspn(*pair, "=");
-        const char *to = *pair + n + 1;
-
-        if (strlen(place) != n || memcmp(place, *pair, n) != 0)
-            continue;
-        (void)url_next_host(&to, 0, url, &ignored); /* was checked */
-        return;
-    }
-}
-
 struct asking {
     struct url sentinel; /* the one that is asked, with what is the same for all */
     struct buf reasons;
@@ -200,7 +149,7 @@ static void set_front(const char *place)
 static bool ask_some(struct asking *a, struct url *url, bool at_front)
 {
     const char *at = url->sentinels;
-    char place[280];
+    char place[ANNOUNCE_PLACE_MAX];
 
     while (*at != '\0') {
         struct err why = ERR_INIT;
@@ -208,7 +157,7 @@ static bool ask_some(struct asking *a, struct url *url, bool at_front)
 
         if (url_next_host(&at, URL_SENTINEL_PORT, &a->sentinel, &why) < 0)
             return false;
-        show_place(&a->sentinel, place, sizeof(place));
+        (void)announce_place(&a->sentinel, place);
         if (is_front(place) != at_front)
             continue;
         a->asked++;
@@ -250,7 +199,7 @@ int sentinel_resolve(struct url *url, struct err *err)
     if (result == 0 && !ask_some(&a, url, true) && !ask_some(&a, url, false))
         result = refuse(&a, url->master, err);
     if (result == 0) {
-        translate(url);
+        announce_translate(url);
         text_copy(url->name, sizeof(url->name), url->host);
         url->sentinels[0] = '\0';
     }
@@ -264,13 +213,13 @@ static void set_front_behind(const char *list, const char *place)
 {
     struct url one;
     struct err ignored = ERR_INIT;
-    char first[280] = "", here[280];
+    char first[ANNOUNCE_PLACE_MAX] = "", here[ANNOUNCE_PLACE_MAX];
     bool is_next = false;
 
     for (const char *at = list; *at != '\0';) {
         if (url_next_host(&at, URL_SENTINEL_PORT, &one, &ignored) < 0)
             return;
-        show_place(&one, here, sizeof(here));
+        (void)announce_place(&one, here);
         if (first[0] == '\0')
             text_copy(first, sizeof(first), here);
         if (is_next) {
@@ -284,7 +233,7 @@ static void set_front_behind(const char *list, const char *place)
 
 void sentinel_doubt(const struct url *url)
 {
-    char place[280];
+    char place[ANNOUNCE_PLACE_MAX];
 
     (void)pthread_mutex_lock(&front_lock);
     text_copy(place, sizeof(place), front);
@@ -312,7 +261,7 @@ static int names_another(const struct url *sentinel, const struct url *url)
     text_copy(said.master, sizeof(said.master), url->master);
     if (ask(sentinel, &said, &ignored) <= 0)
         return -1;
-    translate(&said);
+    announce_translate(&said);
     return said.port != url->port ||
            (strcmp(said.host, url->name) != 0 && strcmp(said.host, url->host) != 0);
 }
@@ -325,7 +274,7 @@ bool sentinel_has_moved(const struct url *url)
     size_t n = count_hosts(url->sentinels), first = atomic_fetch_add(&turn, 1) % n;
     size_t answers = 0, others = 0;
     const char *at = url->sentinels;
-    char place[2][280] = {"", ""};
+    char place[2][ANNOUNCE_PLACE_MAX] = {"", ""};
     bool has_moved;
 
     if (begin(&a, url, &ignored) < 0)
@@ -344,7 +293,7 @@ bool sentinel_has_moved(const struct url *url)
         /* Mostly the first that is asked says that all is as it was. */
         if (others == 0)
             break;
-        show_place(&a.sentinel, place[is_other], sizeof(place[0]));
+        (void)announce_place(&a.sentinel, place[is_other]);
     }
     explicit_bzero(&a.sentinel, sizeof(a.sentinel));
     has_moved = 2 * others > answers;

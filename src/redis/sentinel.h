@@ -16,13 +16,8 @@
  */
 #define SENTINEL_CONNECT_MS 1000
 
-/*
- * Before the first connect, on one thread. user, password_file: for the sentinels, "" for none.
- * announce: NULL or a NULL-ended list of FROM=TO, each HOST:PORT: where FROM is what the sentinels
- * say, TO is where it can be reached from here. 0, or -1 with code CONFIG.
- */
-int sentinel_use(const char *user, const char *password_file, char *const *announce,
-                 struct err *err);
+/* Before the first connect, on one thread. user, password_file: for the sentinels, "" for none. */
+void sentinel_use(const char *user, const char *password_file);
 
 /* Write where the master is into host, name and port, and take the sentinels out. Blocks. 0 or -1.
  */

@@ -9,8 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-
-#define DEFAULT_PORT 6379
+#include "redis/slot.h"
 
 static int copy(char *to, size_t cap, const char *from, size_t n, struct err *err)
 {
@@ -134,14 +133,14 @@ int url_next_host(const char **at, int default_port, struct url *ret, struct err
     return 0;
 }
 
-static int check_sentinels(const char *list, struct err *err)
+static int check_list(const char *list, const char *what, struct err *err)
 {
     struct url unused;
 
     if (list[strlen(list) - 1] == ',')
-        return err_set(err, ERR_CONFIG, "a sentinel is missing behind the last comma");
+        return err_set(err, ERR_CONFIG, "a %s is missing behind the last comma", what);
     while (*list != '\0')
-        if (url_next_host(&list, URL_SENTINEL_PORT, &unused, err) < 0)
+        if (url_next_host(&list, URL_PORT, &unused, err) < 0)
             return -1;
     return 0;
 }
@@ -157,7 +156,7 @@ static int parse_sentinel(const char *at, struct url *ret, struct err *err)
         return -1;
     n = strcspn(at, "/?");
     if (copy(ret->sentinels, sizeof(ret->sentinels), at, n, err) < 0 ||
-        check_sentinels(ret->sentinels, err) < 0)
+        check_list(ret->sentinels, "sentinel", err) < 0)
         return -1;
     at += n;
     n = *at == '/' ? strspn(at + 1, letters) : 0;
@@ -174,10 +173,27 @@ static int parse_sentinel(const char *at, struct url *ret, struct err *err)
                : err_set(err, ERR_CONFIG, "what follows the sentinels is not /MASTER/DB");
 }
 
+/* [USER@]HOST[:PORT],…[/][0] */
+static int parse_cluster(const char *at, struct url *ret, struct err *err)
+{
+    size_t n;
+
+    if (parse_user(&at, at + strlen(at), ret, err) < 0)
+        return -1;
+    n = strcspn(at, "/?");
+    if (copy(ret->nodes, sizeof(ret->nodes), at, n, err) < 0 ||
+        check_list(ret->nodes, "node", err) < 0)
+        return -1;
+    at += n;
+    return *at == '\0' || strcmp(at, "/") == 0 || strcmp(at, "/0") == 0
+               ? 0
+               : err_set(err, ERR_CONFIG,
+                         "a cluster has one database, 0: end the address with its nodes");
+}
+
 static int parse_tcp(const char *at, struct url *ret, struct err *err)
 {
-    if (parse_user(&at, at + strlen(at), ret, err) < 0 ||
-        parse_place(&at, DEFAULT_PORT, ret, err) < 0)
+    if (parse_user(&at, at + strlen(at), ret, err) < 0 || parse_place(&at, URL_PORT, ret, err) < 0)
         return -1;
     if (*at == '/' && at[1] != '\0')
         return parse_number(at + 1, 0, 1000000, &ret->db, "database", err);
@@ -207,9 +223,16 @@ static int parse_any(const char *text, struct url *ret, struct err *err)
         ret->is_tls = true;
         return parse_sentinel(text + 12, ret, err);
     }
+    if (strncmp(text, "cluster://", 10) == 0)
+        return parse_cluster(text + 10, ret, err);
+    if (strncmp(text, "clusters://", 11) == 0) {
+        ret->is_tls = true;
+        return parse_cluster(text + 11, ret, err);
+    }
     return err_set(err, ERR_CONFIG,
                    "write redis://[USER@]HOST[:PORT][/DB], with TLS rediss://…, "
-                   "unix:[USER@]/PATH[?db=N], or sentinel://HOST[:PORT],…/MASTER[/DB]");
+                   "unix:[USER@]/PATH[?db=N], sentinel://HOST[:PORT],…/MASTER[/DB], or "
+                   "cluster://HOST[:PORT],…");
 }
 
 /* A refused address may hold a secret: neither what precedes its last @ is shown nor what follows
@@ -231,6 +254,16 @@ int url_parse(const char *text, struct url *ret, struct err *err)
 {
     memset(ret, 0, sizeof(*ret));
     return parse_any(text, ret, err) < 0 ? refuse(text, err) : 0;
+}
+
+void url_set_namespace(struct url *url, const char *ns)
+{
+    url->slot = slot_of(ns, strlen(ns));
+}
+
+bool url_is_guided(const struct url *url)
+{
+    return url->sentinels[0] != '\0' || url->nodes[0] != '\0';
 }
 
 /* A user without a password (nopass) needs AUTH too: else it would be the default user. */
@@ -275,7 +308,7 @@ int url_set_tls(struct url *url, const char *ca, const char *cert, const char *k
         (t->ca[0] != '\0' || t->cert[0] != '\0' || t->key[0] != '\0' || t->name[0] != '\0'))
         return err_set(err, ERR_CONFIG,
                        "settings of TLS are of no use with an address without it: write rediss:// "
-                       "(sentinels://), or take them out");
+                       "(sentinels://, clusters://), or take them out");
     if ((t->cert[0] == '\0') != (t->key[0] == '\0'))
         return err_set(err, ERR_CONFIG, "redis_tls_cert and redis_tls_key go together");
     return 0;
@@ -325,6 +358,8 @@ const char *url_show(const struct url *url, char out[320])
 {
     if (url->sentinels[0] != '\0')
         (void)snprintf(out, 320, "redis '%s' by the sentinels %.220s", url->master, url->sentinels);
+    else if (url->nodes[0] != '\0')
+        (void)snprintf(out, 320, "the redis cluster of %.280s", url->nodes);
     else if (url->is_unix)
         (void)snprintf(out, 320, "redis at unix:%s", url->host);
     else

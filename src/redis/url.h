@@ -3,7 +3,8 @@
  * the same with TLS as rediss://, or unix:[USER@]/PATH[?db=N]. unix://[USER@]/PATH[?db=N] is the
  * same: so redis-py and go-redis write it. Nothing is percent-decoded; a path has no question mark.
  * Or who knows where it is: sentinel://[USER@]HOST[:PORT],…/MASTER[/DB], with TLS to the sentinels
- * and to Redis sentinels://; the user is the one of Redis (redis/sentinel.h).
+ * and to Redis sentinels://; the user is the one of Redis (redis/sentinel.h). Or nodes of a
+ * cluster: cluster://[USER@]HOST[:PORT],…, with TLS clusters:// (redis/cluster.h).
  *
  * A password must not be in a URL, which ps and logs show: USER:SECRET@… and ?password=… are
  * refused; the errors tell what to do instead and show no secret.
@@ -28,15 +29,18 @@ struct url;
  * there is no source, -1 with err. */
 typedef int url_password_f(struct url *url, struct err *err);
 
+#define URL_PORT 6379
 #define URL_SENTINEL_PORT 26379
-#define URL_SENTINELS_MAX 512
+#define URL_LIST_MAX 512
 
 struct url {
     bool is_unix;
     bool is_tls;
     struct tls_settings tls;
-    char sentinels[URL_SENTINELS_MAX]; /* HOST[:PORT],… to ask at each connect; then host is "" */
-    char master[64];                   /* what they call it */
+    char sentinels[URL_LIST_MAX]; /* HOST[:PORT],… to ask at each connect; then host is "" */
+    char master[64];              /* what they call it */
+    char nodes[URL_LIST_MAX];     /* of a cluster: the same; the owner of `slot` is wanted */
+    unsigned slot;                /* of the namespace */
     char name[256]; /* the host as it was written; `host` may be replaced by its address */
     char host[256]; /* name or address, without brackets; or the socket's path */
     int port;
@@ -67,6 +71,12 @@ int url_read_password(const char *path, struct url *url, struct err *err);
 /* The same for a credential of the service manager, which may have group bits: they are the mask of
  * an access list, and that has nobody but the service in it. */
 int url_read_credential(const char *path, struct url *url, struct err *err);
+
+/* The namespace whose slot is wanted of a cluster. */
+void url_set_namespace(struct url *url, const char *ns);
+
+/* Must others be asked at each connect where the server is? */
+bool url_is_guided(const struct url *url);
 
 /* The next of a list HOST[:PORT],… into host (also as name) and port; *at moves behind it, and is
  * at the end of the list after the last one. 0, or -1 with code CONFIG. */

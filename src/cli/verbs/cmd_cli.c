@@ -76,7 +76,7 @@ static int run(struct cli *cli, struct err *err)
     if (cli->server.target.url.ask_password != NULL &&
         password_ask(&cli->server.target.url, err) < 0)
         return -1;
-    if (cli->server.target.url.sentinels[0] != '\0') { /* redis-cli does not ask them */
+    if (url_is_guided(&cli->server.target.url)) { /* redis-cli does not ask them */
         if (ask_connect(&cli->server, err) < 0)
             return -1;
         client_get_url(cli->server.client, &cli->server.target.url);

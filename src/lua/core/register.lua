@@ -1,6 +1,6 @@
 -- How a function of the library is registered and called, and what becomes of its errors.
 
-local events, commit, txn = use('core/events', 'txn/commit', 'txn/txn')
+local events, guard, commit, txn = use('core/events', 'core/guard', 'txn/commit', 'txn/txn')
 
 local known_root -- of the last call: it was checked, and most calls repeat it
 
@@ -16,6 +16,15 @@ end
 -- error reply, a foreign type that a read met becomes ELATER_TYPE, an error of Lua becomes
 -- ELATER_BUG. Other errors of Redis are passed on unchanged.
 function register_bare(name, flags, fn)
+  local run = fn
+  if guard.may_write(flags) then
+    run = function(R, args)
+      if guard.need_whole(R) == 'plain server' then
+        run = fn -- from the next call on
+      end
+      return fn(R, args)
+    end
+  end
   redis.register_function{
     function_name = name,
     flags = flags,
@@ -30,7 +39,7 @@ function register_bare(name, flags, fn)
       end
       known_root = keys[1]
       events.begin(known_root)
-      local ok, reply = pcall(fn, keys[1], args)
+      local ok, reply = pcall(run, keys[1], args)
       if ok then
         if events.now then
           pcall(events.publish, known_root)
@@ -48,7 +57,7 @@ function register_bare(name, flags, fn)
       elseif not string.match(text, '^%u+ ') then
         text = 'ELATER_BUG ' .. text
       end
-      return {err = text}
+      return {err = guard.tell(text)}
     end
   }
 end

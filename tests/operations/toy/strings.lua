@@ -25,6 +25,11 @@ end
 
 commands.UNLINK = commands.DEL
 
+-- It is asked for one section: is this server a node of a cluster?
+function commands.INFO()
+  return '# Cluster\r\ncluster_enabled:0\r\n'
+end
+
 -- COPY from to [REPLACE]
 function commands.COPY(from, to, option)
   local kind = keys.kind(from)
