@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "redis/error_reply.h"
 
 #define ASIDE_MS 500 /* what is asked besides the answer holds nobody up for longer */
 #define AGAIN_PAUSE_MS 100
@@ -73,30 +74,19 @@ static void name_refused(const struct ask_server *s, const char *function, struc
         (void)err_wrap(err, "user %s, function %s", target_user(&s->target), function);
 }
 
-/* The call was refused since the slot is elsewhere, moves, or has no owner now: nothing was done.
- */
-static bool is_between_nodes(const struct err *err)
-{
-    static const char *const codes[] = {"MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN "};
-
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (err->code == ERR_UNAVAILABLE && strncmp(err->text, codes[i], strlen(codes[i])) == 0)
-            return true;
-    return false;
-}
-
 struct reply *ask_fcall(struct ask_server *s, const char *function, const struct ask_call *call,
                         struct err *err)
 {
     struct mono deadline = mono_add_ms(mono_now(), s->target.timeout_ms);
     struct reply *r;
 
+    /* A call that found no owner of its slot has done nothing. */
     for (;;) {
         if (ask_connect(s, err) < 0)
             return NULL;
         r = client_fcall(s->client, s->target.ns, function, call->n, call->argv, call->lens, err);
-        if (r != NULL || s->target.url.nodes[0] == '\0' || !is_between_nodes(err) ||
-            !may_try_again(s, err, deadline))
+        if (r != NULL || s->target.url.nodes[0] == '\0' ||
+            !error_reply_is_between_nodes(err->text) || !may_try_again(s, err, deadline))
             break;
         ask_disconnect(s);
     }

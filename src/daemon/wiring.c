@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "redis/error_reply.h"
 
 /* ---- effects of the scheduler: calls of the store */
 
@@ -343,12 +344,23 @@ static bool may_log(struct daemon *d)
     return ++d->trouble_lines <= DAEMON_TROUBLE_LINES;
 }
 
+static void tell_refusal(enum error_class class, const char *text)
+{
+    struct err err = ERR_INIT;
+
+    (void)error_reply_err(&err, text);
+    if (error_reply_is_between_nodes(text))
+        log_warn("event=slot-moves reason=\"%s\"", err.text);
+    else
+        log_err("event=refused class=%s reason=\"%s\"", error_class_name(class), text);
+}
+
 static void on_error(void *arg, enum error_class class, const char *text)
 {
     struct daemon *d = arg;
 
     if (may_log(d))
-        log_err("event=refused class=%s reason=\"%s\"", error_class_name(class), text);
+        tell_refusal(class, text);
     sched_on_error(d->sched, mono_now(), class, text);
 }
 

@@ -37,8 +37,7 @@ static int name_cure(struct err *err)
 static struct reply *ask(const struct url *node, int64_t timeout_ms, struct err *err)
 {
     static const char *const call[] = {"CLUSTER", "SLOTS"};
-    struct client *c =
-        client_connect(node, timeout_ms < ANSWER_MS ? timeout_ms : ANSWER_MS, err);
+    struct client *c = client_connect(node, timeout_ms < ANSWER_MS ? timeout_ms : ANSWER_MS, err);
     struct reply *r = c != NULL ? client_call(c, 2, call, NULL, err) : NULL;
 
     if (c != NULL && r == NULL)

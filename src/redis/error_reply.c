@@ -75,6 +75,16 @@ enum error_class error_reply_class(const char *error_text)
     return find(error_text)->class;
 }
 
+bool error_reply_is_between_nodes(const char *error_text)
+{
+    static const char *const codes[] = {"MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN "};
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strncmp(error_text, codes[i], strlen(codes[i])) == 0)
+            return true;
+    return false;
+}
+
 int error_reply_err(struct err *err, const char *error_text)
 {
     const struct error_rule *row = find(error_text);

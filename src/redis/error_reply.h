@@ -21,4 +21,8 @@ bool error_reply_is_bad(const struct reply *r, size_t elements,
                         void (*failed)(void *arg, enum error_class class, const char *text),
                         void *arg);
 
+/* Was a call refused since the slot of its key is on another node, moves, or has no owner now? Then
+ * nothing was done. */
+bool error_reply_is_between_nodes(const char *error_text);
+
 #endif

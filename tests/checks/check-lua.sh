@@ -39,7 +39,7 @@ for file in src/lua/*/*.lua; do
 done
 # shellcheck disable=SC2086 # the names are words
 used=$(grep -ho "'[A-Z]\{3,\}'" $daemons | cut -d"'" -f2 | sort -u |
-    grep -vx 'WITHSCORES\|LIMIT\|KEEPTTL\|PXAT\|BYLEX\|COUNT\|REPLACE\|HSETNX\|NOPERM\|UTC\|OVERFLOW\|SAT\|INCRBY\|REV')
+    grep -vx 'WITHSCORES\|LIMIT\|KEEPTTL\|PXAT\|BYLEX\|COUNT\|REPLACE\|HSETNX\|NOPERM\|UTC\|OVERFLOW\|SAT\|INCRBY\|REV\|INFO\|TRYAGAIN\|CLUSTERDOWN')
 asked=$(grep -o "{'[A-Z]*'\|check('[A-Z]*'" src/lua/calls/rights.lua | cut -d"'" -f2 | sort -u)
 for command in $used; do
     echo "$asked" | grep -qx "$command" || {

@@ -174,7 +174,7 @@ same 'settings' "$work/settings" 'laterd --print-config' "$work/page" 'laterd.ya
 
 # later-protocol(7): the functions and error codes of the library.
 "$build/later" setup --print >"$work/library"
-sed -n "s/^register('\(later_[a-z_]*\)'.*/\1/p" "$work/library" | grep -v '^later_v[0-9]' \
+sed -n "s/^register('\(later_[a-z_]*\)'.*/\1/p; s/^ *function_name = '\(later_[a-z_]*\)',/\1/p" "$work/library" | grep -v '^later_v[0-9]' \
     >"$work/functions"
 grep -o 'Ic later_[a-z_]*' "$man/later-protocol.7" | sed 's/^Ic //' >"$work/page"
 same 'functions' "$work/functions" 'the library' "$work/page" 'later-protocol(7)'

@@ -30,9 +30,10 @@ enum global {
 #define VALUE_BASE 256 /* getopt's values of long options, above every character */
 
 const struct cli_option args_globals[] = {
-    [GLOBAL_REDIS] = {"redis", "URL",
-                      "the server: redis://[USER@]HOST[:PORT][/DB], with TLS rediss://..., "
-                      "sentinel://HOST,HOST/MASTER, or unix:[USER@]PATH[?db=N]"},
+    [GLOBAL_REDIS] =
+        {"redis", "URL",
+         "the server: redis://[USER@]HOST[:PORT][/DB], with TLS rediss://..., "
+         "sentinel://HOST,HOST/MASTER, cluster://HOST,HOST or unix:[USER@]PATH[?db=N]"},
     [GLOBAL_CONFIG] = {"config", "FILE", "take server and namespace from this configuration"},
     [GLOBAL_NAMESPACE] = {"namespace", "NS", "the set of queues that is meant (default: default)"},
     [GLOBAL_TLS_CA] = {"tls-ca", "FILE", "rediss: certificates that may sign the server's"},

@@ -48,8 +48,8 @@ function guard.need_whole(R)
   fail('TRYAGAIN', MOVES)
 end
 
--- The text of an error, or another for a key that a function did not find since its slot moves. Only
--- one that writes nothing gets so far.
+-- The text of an error, or another for a key that a function did not reach since its slot moves.
+-- Only a function that writes nothing gets so far.
 function guard.tell(text)
   for _, words in ipairs(UNREACHED) do
     if string.find(text, words, 1, true) then
