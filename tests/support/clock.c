@@ -1,5 +1,6 @@
 #include "clock.h"
 
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/mem.h"
@@ -24,4 +25,11 @@ char *test_clock_preload(void)
 char *test_clock_variable(const char *path)
 {
     return mem_printf("LATER_TEST_CLOCK=%s", path);
+}
+
+char *test_clock_sanitizer(void)
+{
+    const char *ours = getenv("ASAN_OPTIONS");
+
+    return mem_printf("ASAN_OPTIONS=%s:verify_asan_link_order=0", ours != NULL ? ours : "");
 }

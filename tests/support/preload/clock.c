@@ -1,7 +1,7 @@
 /*
  * A wall clock that a test sets, preloaded into redis-server or laterd. All calls for the time of
- * day read it from a file that is mapped into the process. The monotonic clock is unchanged, as
- * with a real clock that steps.
+ * day read it from a file that is mapped into the process. The monotonic clocks do not step with
+ * it, as with a real clock; a test can let them go ahead by themselves, as after a suspension.
  *
  * LATER_TEST_CLOCK names the file: struct test_clock (tests/support/clock.h), written by the test.
  * Without it the real time is returned.
@@ -34,12 +34,24 @@ static int64_t wall_us(void)
            (shared != NULL ? __atomic_load_n(&shared->offset_us, __ATOMIC_SEQ_CST) : 0);
 }
 
+static int monotonic(clockid_t clock, struct timespec *ts)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, ts);
+    int64_t ahead = shared != NULL ? __atomic_load_n(&shared->ahead_s, __ATOMIC_SEQ_CST) : 0;
+
+    ts->tv_sec += clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE ||
+                          clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_BOOTTIME
+                      ? ahead
+                      : 0;
+    return rc;
+}
+
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
     int64_t us;
 
     if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)
-        return (int)syscall(SYS_clock_gettime, clock, ts);
+        return monotonic(clock, ts);
     us = wall_us();
     ts->tv_sec = us / 1000000;
     ts->tv_nsec = us % 1000000 * 1000;
