@@ -4,7 +4,7 @@ libtests_a_SOURCES += tests/fault/ledger.c tests/fault/ledger.h tests/fault/netw
 	tests/fault/stage.h tests/fault/usage.c tests/fault/usage.h \
 	tests/fault/watched.c tests/fault/watched.h
 ## The longest ones begin.
-fault_tests = tests/fault/test_rights tests/fault/test_locks tests/fault/test_kills \
+fault_tests = tests/fault/test_rights tests/fault/test_web_kills tests/fault/test_locks tests/fault/test_kills \
 	tests/fault/test_handlers tests/fault/test_schedules tests/fault/test_library tests/fault/test_payloads \
 	tests/fault/test_slow_links tests/fault/test_time tests/fault/test_frozen tests/fault/test_host \
 	tests/fault/test_away tests/fault/test_errors tests/fault/test_lost_replies tests/fault/test_kill \

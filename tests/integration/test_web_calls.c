@@ -188,6 +188,15 @@ static void test_each_option_counts_or_is_refused(void **state)
 static void test_another_site_changes_nothing(void **state)
 {
     static const char path[] = "/api/v1/default/queues/mail/pause";
+    static const char *const changes[] = {
+        path,
+        "/api/v1/default/queues/mail/resume",
+        "/api/v1/default/jobs/j00000000001/retry",
+        "/api/v1/default/jobs/j00000000001/cancel",
+        "/api/v1/default/jobs/j00000000001/run",
+        "/api/v1/default/schedules/s/run",
+        "/api/v1/default/bulks/b00000000001/abort",
+    };
 
     (void)state;
     start_web("--write");
@@ -195,10 +204,136 @@ static void test_another_site_changes_nothing(void **state)
     assert_int_equal(post_from("Sec-Fetch-Site: same-site\r\n", path, "{}"), 403);
     assert_int_equal(post(path, "[]"), 400);
     assert_int_equal(post(path, "{\"reason\":1,\"reason\":2}"), 400);
-    assert_int_equal(get(path), 404);
+    /* What a browser says of the page does not count where it says that it is another one's, and
+     * Origin, which can be missing, never does. */
+    assert_int_equal(
+        post_from("Origin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\n", path, "{}"),
+        403);
+    assert_int_equal(
+        post_from("Sec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n", path, "{}"),
+        403);
+    /* Nothing is changed by looking, */
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+        assert_int_equal(get(changes[i]), 404);
+    /* or by whoever has not the token, whatever page he is at. */
     token[0] = token[0] == '0' ? '1' : '0';
     assert_int_equal(post(path, "{}"), 401);
+    assert_int_equal(post_from("", path, "{}"), 401);
     assert_int_equal(count("HLEN", ROOT ":paused"), 0);
+}
+
+/* ---- what is no fair question */
+
+/* All that can be looked at. */
+static const char *const pages[] = {
+    "overview",
+    "health",
+    "workers",
+    "gates",
+    "bulks",
+    "queues",
+    "queues/mail",
+    "queues/mail/jobs?state=due",
+    "queues/mail/reasons",
+    "running",
+    "dead",
+    "jobs/j00000000001",
+    "schedules",
+    "schedules/s",
+    "batches",
+    "batches/b",
+    "search?q=mail",
+    "jobs/j00000000001/payload",
+};
+#define PAGES (sizeof(pages) / sizeof(pages[0]))
+
+static int get_page(const char *page, const char *more)
+{
+    CLEANUP_FREE char *path = mem_printf("/api/v1/default/%s%s%s", page,
+                                         more[0] == '\0'             ? ""
+                                         : strchr(page, '?') != NULL ? "&"
+                                                                     : "?",
+                                         more);
+
+    return get(path);
+}
+
+/* A number out of its bounds is the usual one, or refused; no answer grows by it. */
+static void test_numbers_out_of_bounds_cost_nothing(void **state)
+{
+    static const char *const numbers[] = {
+        "0", "-1", "1000000000000000000", "99999999999999999999999", "1e18", "0x7f", "%00", ""};
+    static const char *const names[] = {"count",  "days",  "page", "refresh",
+                                        "cursor", "after", "at"};
+    long before;
+
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        do_redis("FCALL", "later_add", "1", ROOT, "mail", "in", "1h", "x");
+    start_web(NULL);
+    assert_int_equal(get("/api/v1/default/queues/mail/jobs?state=due&count=1"), 200);
+    before = resident();
+    for (size_t p = 0; p < PAGES; p++)
+        for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+            for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+                CLEANUP_FREE char *more = mem_printf("%s=%s", names[n], numbers[i]);
+                int status = get_page(pages[p], more);
+
+                if (status != 200 && status != 400 && status != 404 && status != 409)
+                    fail_msg("%s %s: %s", pages[p], more, buf_str(&out));
+                assert_true(out.len < 262144);
+            }
+    assert_true(is_sanitized() || resident() - before < 16384);
+}
+
+/* Texts of producers, handlers and operators stand in JSON, which no browser shows as a page; what
+ * a page makes of them in Chromium: tests/web/xss.mjs. */
+static void test_hostile_texts_stay_texts(void **state)
+{
+    static const char *const evil[] = {"<script>alert(1)</script>",
+                                       "\"><img src=x onerror=alert(1)>",
+                                       "javascript:alert(1)",
+                                       "\\u003cscript\\u003e\\\"",
+                                       "\xe2\x80\xa8\xe2\x80\xae]]>--></script>",
+                                       "\xff\xfe\x80'`${1}"};
+    json_t *told;
+
+    (void)state;
+    start_web(NULL);
+    for (size_t e = 0; e < sizeof(evil) / sizeof(evil[0]); e++) {
+        CLEANUP_FREE char *record = mem_printf("-mail 5 K=%s T=%s\n%s", evil[e], evil[e], evil[e]);
+        CLEANUP_FREE char *outcome = mem_printf("dead 3 1767225600000 1 %s\n%s", evil[e], evil[e]);
+        CLEANUP_FREE char *pause = mem_printf("0 1767225600000 %s %s", evil[e], evil[e]);
+
+        do_redis("FLUSHALL");
+        do_redis("SADD", ROOT ":names", "mail", evil[e]);
+        do_redis("HSET", ROOT ":jobs", "j00000000001", record);
+        do_redis("HSET", ROOT ":tries", "j00000000001", "1 1 0 1000");
+        do_redis("HSET", ROOT ":errors", "j00000000001", outcome);
+        do_redis("HSET", ROOT ":progress", "j00000000001", evil[e]);
+        do_redis("ZADD", ROOT ":dead:mail", "1767225600000", "j00000000001");
+        do_redis("HSET", ROOT ":paused", "mail", pause);
+        do_redis("HSET", ROOT ":workers", "7", "1");
+        do_redis("HSET", ROOT ":worker:7", "link", "1", "inst", evil[e], "host", evil[e], "version",
+                 evil[e], "queues", "mail", "started", "1767225600000", "pid", evil[e]);
+        for (size_t p = 0; p < PAGES; p++) {
+            CLEANUP_FREE char *fresh = mem_printf("n=%zu", e); /* not the answer of a moment ago */
+            int status = get_page(pages[p], fresh);
+
+            assert_true(status > 0 && status != 500);
+            assert_says(&out, "X-Content-Type-Options: nosniff\r\n");
+            assert_says(&out, "default-src 'none'");
+            if (strstr(buf_str(&out), "Content-Disposition: attachment") != NULL)
+                continue;
+            assert_says(&out, "Content-Type: application/json\r\n");
+            told = answer();
+            json_decref(told);
+        }
+    }
+    assert_int_equal(get("/api/v1/default/%3Cscript%3Ealert(1)%3C%2Fscript%3E"), 404);
+    assert_null(strstr(buf_str(&out), "<script>"));
+    assert_int_equal(get("/%3Cscript%3Ealert(1)%3C%2Fscript%3E"), 404);
+    assert_null(strstr(buf_str(&out), "<script>"));
 }
 
 static bool is_back(void *arg)
@@ -221,6 +356,8 @@ static void test_without_redis_it_says_so_and_comes_back(void **state)
     assert_true(strlen(text_of(said, "text")) > 10);
     json_decref(said);
     assert_int_equal(get_as("", "/"), 200);
+    for (size_t p = 0; p < PAGES; p++)
+        assert_int_equal(get_page(pages[p], ""), 503);
     test_redis_restart(&redis);
     test_redis_load(&redis);
     assert_true(test_until(is_back, NULL, LONG_MS));
@@ -254,6 +391,8 @@ int main(void)
         WEB_TEST(test_a_page_that_may_write_does_what_the_command_does),
         WEB_TEST(test_each_option_counts_or_is_refused),
         WEB_TEST(test_another_site_changes_nothing),
+        WEB_TEST(test_numbers_out_of_bounds_cost_nothing),
+        WEB_TEST(test_hostile_texts_stay_texts),
         WEB_TEST(test_without_redis_it_says_so_and_comes_back),
         WEB_TEST(test_it_adds_jobs_again_after_a_restart_of_redis),
     };

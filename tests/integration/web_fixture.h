@@ -284,6 +284,55 @@ static inline const char *text_of(const json_t *object, const char *name)
     return text != NULL ? text : "";
 }
 
+/* ---- the stream */
+
+/* Read from the stream until `out` has this text. */
+static inline void read_until(int fd, const char *text)
+{
+    struct mono begin = mono_now();
+    char piece[4096];
+    ssize_t n;
+
+    while (out.len == 0 || strstr(buf_str(&out), text) == NULL) {
+        n = recv(fd, piece, sizeof(piece), 0);
+        /* A stream that has nothing to tell beats. */
+        if (n <= 0 || test_ms_since(begin) > LONG_MS)
+            fail_msg("the stream ended before '%s': %s", text, buf_str(&out));
+        buf_add(&out, piece, (size_t)n);
+    }
+}
+
+/* Publish what is no call's event. -> how many heard it */
+static inline int64_t publish(const char *text)
+{
+    struct reply *r = test_redis_call(&redis, "PUBLISH", ROOT ":events", text, NULL);
+    int64_t n = reply_int(r);
+
+    reply_free(r);
+    return n;
+}
+
+static inline bool is_followed(void *arg)
+{
+    (void)arg;
+    return publish("1 1 0") == 1;
+}
+
+/* A stream has begun before Redis has taken the subscription: what is published meanwhile is
+ * missed.
+ * -> its connection, which hears all from here on */
+static inline int open_tail(void)
+{
+    int fd = dial();
+
+    send_get(fd, token, "/api/v1/default/tail");
+    buf_clear(&out);
+    read_until(fd, "\n\n");
+    assert_says(&out, "Content-Type: text/event-stream");
+    assert_true(test_until(is_followed, NULL, LONG_MS));
+    return fd;
+}
+
 #define WEB_TEST(f) cmocka_unit_test_setup_teardown(f, flush_all, stop_web)
 
 #endif
