@@ -108,6 +108,7 @@ static void test_each_role_works(void **state)
     works("caller");
     works("worker");
     works("dashboard");
+    works("operator");
     works("admin");
 }
 
@@ -173,6 +174,12 @@ static void test_dashboard_needs_each(void **state)
 {
     (void)state;
     each_is_needed("dashboard");
+}
+
+static void test_operator_needs_each(void **state)
+{
+    (void)state;
+    each_is_needed("operator");
 }
 
 static void test_admin_needs_each(void **state)
@@ -299,10 +306,31 @@ static const char *const denied_to_caller[] = {"FCALL later_add 1 " R "' mail x"
 static const char *const denied_to_worker[] = {"FUNCTION LOAD x", "SET later:library x", "MULTI",
                                                "WATCH x", NULL};
 
+/* It writes what the page writes; the page reads as another user. */
+static const char *const denied_to_operator[] = {"FCALL later_stats 1 " R "'",
+                                                 "FCALL later_show 1 " R "' j00000000000",
+                                                 "FCALL later_explain 1 " R "' j00000000000",
+                                                 "FCALL later_bulk_show 1 " R "'",
+                                                 "FCALL later_v1_list 1 " R "' mail due '' 1",
+                                                 "FCALL later_add_many 1 " R "' mail x",
+                                                 "FCALL later_lock 1 " R "' x me",
+                                                 "FCALL later_limit_set 1 " R "' x semaphore 1",
+                                                 "FCALL later_schedule_del 1 " R "' x",
+                                                 "FCALL later_v2_step 1 " R "' 1 1 0 1 0 0 0",
+                                                 "FCALL later_v1_purge 1 " R "' mail due 100",
+                                                 "FCALL later_v1_repair 1 " R "' running '' 1",
+                                                 "FCALL_RO later_stats 1 " R "'",
+                                                 "HGETALL " R ":jobs'",
+                                                 "SUBSCRIBE " R ":wake'",
+                                                 "SCAN 0",
+                                                 "FUNCTION LOAD x",
+                                                 NULL};
+
 static void test_denied(void **state)
 {
-    static const char *const roles[] = {"producer", "manager",   "caller",
-                                        "worker",   "dashboard", "admin"};
+    static const char *const roles[] = {"producer",  "manager",  "caller", "worker",
+                                        "dashboard", "operator", "admin"};
+
     (void)state;
     test_redis_load(&redis);
     for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
@@ -312,6 +340,7 @@ static void test_denied(void **state)
     must_not("manager", denied_to_manager);
     must_not("caller", denied_to_caller);
     must_not("worker", denied_to_worker);
+    must_not("operator", denied_to_operator);
 }
 
 /* No user of the file can log in before an operator gives it a password. */
@@ -444,6 +473,7 @@ int main(void)
                                        T(test_caller_needs_each),
                                        T(test_worker_needs_each),
                                        T(test_dashboard_needs_each),
+                                       T(test_operator_needs_each),
                                        T(test_admin_needs_each)};
 
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */

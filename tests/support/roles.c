@@ -12,8 +12,8 @@
 #define WORDS_MAX 128
 #define ROW_MAX 4096
 
-const char *const test_roles[TEST_ROLES] = {"producer", "manager",   "caller",
-                                            "worker",   "dashboard", "admin"};
+const char *const test_roles[TEST_ROLES] = {"producer",  "manager",  "caller", "worker",
+                                            "dashboard", "operator", "admin"};
 
 static void die(const char *role, const char *what)
 {

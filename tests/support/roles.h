@@ -6,7 +6,7 @@
 
 #include "redis/client.h"
 
-enum { TEST_ROLES = 6 };
+enum { TEST_ROLES = 7 };
 
 /* Role names with different first letters. */
 extern const char *const test_roles[TEST_ROLES];

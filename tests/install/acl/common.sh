@@ -48,10 +48,10 @@ root_laterd() {
 root_add() { root_later add "$@"; }
 is_state() { root_later --json show "$1" | grep -q '^{[^{]*"state":"'"$2"'"'; }
 
-# Listen to the wake channel from now on, into a new file; then wait for a message.
+# Listen to a channel, that of the wakes if none is given, from now on, into a new file; then wait for a message.
 listen() {
     rm -f "$DIR/wakes"
-    env -u REDISCLI_AUTH redis-cli -s "$SOCK" SUBSCRIBE "$R:wake" >"$DIR/wakes" 2>&1 &
+    env -u REDISCLI_AUTH redis-cli -s "$SOCK" SUBSCRIBE "$R:${1:-wake}" >"$DIR/wakes" 2>&1 &
     listener=$!
     wait_for grep -q subscribe "$DIR/wakes"
 }
