@@ -17,7 +17,7 @@ bench/programs/job_plugin.so: bench/programs/record.h src/run/plugin/later_plugi
 bench-programs: $(bin_PROGRAMS) $(bench_programs) $(bench_plugins)
 .PHONY: bench-programs
 CLEANFILES += $(bench_programs) $(bench_plugins)
-EXTRA_DIST += bench/instructions.txt bench/README.md bench/bench.py bench/calls bench/instructions bench/test_suite.py \
+EXTRA_DIST += bench/instructions.txt bench/README.md bench/bench.py bench/calls bench/page bench/instructions bench/test_suite.py \
 	bench/peers/beanstalk.py bench/peers/bullmq.js bench/peers/celery_tasks.py \
 	bench/peers/common.js bench/peers/graphile.js bench/peers/later_node.js bench/peers/sidekiq.rb \
 	bench/programs/fan_out.py bench/programs/job_plugin.c bench/programs/job_stream.py bench/suite/__init__.py \
