@@ -329,7 +329,11 @@ static const char *collect_there(struct test_redis *r, const char *epoch, const 
 static void test_cluster(void **state)
 {
     static const char *const args[] = {"--cluster-enabled", "yes", NULL};
+    static const char *const adopt[] = {
+        "FCALL", "later_v1_adopt", "1", ROOT, "mail", "z", "", "ms", "0", "", "", "2"};
     struct test_redis cluster;
+    struct err err = ERR_INIT;
+    struct client *c;
     struct reply *r;
     const char *epoch;
 
@@ -345,6 +349,10 @@ static void test_cluster(void **state)
     assert_starts(collect_there(&cluster, epoch, "z"),
                   "[- - - 0 0 its keys are in another slot than this namespace");
     assert_string_equal(collect_there(&cluster, epoch, "{t}z"), "[- - - 1 0 ]");
+    c = test_redis_client(&cluster, &err);
+    assert_null(client_call(c, 12, adopt, NULL, &err));
+    assert_starts(err.text, "ELATER_ARGS its keys are in another slot than this namespace");
+    client_close(c);
     test_redis_stop(&cluster);
 }
 

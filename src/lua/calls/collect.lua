@@ -267,10 +267,7 @@ end
 -- What is wrong with a queue, for people.
 local function explain(e)
   local text = steps.error_text(e)
-  if string.find(text, 'non local key', 1, true) or string.find(text, 'same slot', 1, true) then
-    return 'its keys are in another slot than this namespace: in a Redis Cluster they need its ' ..
-           'hash tag'
-  elseif string.find(text, "can't access at least one of the keys", 1, true) or
+  if string.find(text, "can't access at least one of the keys", 1, true) or
          string.find(text, 'o permissions to access ', 1, true) then -- Redis 7.0, its successors
     return "this worker's user has no right to its keys (ACL)"
   end

@@ -1,6 +1,6 @@
 -- How a function of the library is registered and called, and what becomes of its errors.
 
-local events, guard, commit, txn = use('core/events', 'core/guard', 'txn/commit', 'txn/txn')
+local events, slot, commit, txn = use('core/events', 'core/slot', 'txn/commit', 'txn/txn')
 
 local known_root -- of the last call: it was checked, and most calls repeat it
 
@@ -17,9 +17,9 @@ end
 -- ELATER_BUG. Other errors of Redis are passed on unchanged.
 function register_bare(name, flags, fn)
   local run = fn
-  if guard.may_write(flags) then
+  if slot.may_write(flags) then
     run = function(R, args)
-      if guard.need_whole(R) == 'plain server' then
+      if slot.need_whole(R) == 'plain server' then
         run = fn -- from the next call on
       end
       return fn(R, args)
@@ -57,7 +57,7 @@ function register_bare(name, flags, fn)
       elseif not string.match(text, '^%u+ ') then
         text = 'ELATER_BUG ' .. text
       end
-      return {err = guard.tell(text)}
+      return {err = slot.tell(text)}
     end
   }
 end

@@ -21,18 +21,31 @@ function foreign.foreign_due(score, unit, now_ms)
   return ms >= SECONDS_FROM and ms or now_ms
 end
 
--- Fail if these keys are ours, or have another type. hash: '' for none. -> is there a set?
+local function type_of(key)
+  local reply = redis.pcall('TYPE', key)
+  if not reply.err then
+    return reply.ok
+  elseif string.find(reply.err, 'non local key', 1, true) or
+         string.find(reply.err, 'same slot', 1, true) then
+    fail('ELATER_ARGS', 'its keys are in another slot than this namespace: in a Redis Cluster ' ..
+           'they need its hash tag')
+  end
+  error(reply, 0)
+end
+
+-- Fail if these keys are ours, are on another node, or have another type. hash: '' for none.
+-- -> is there a set?
 function foreign.check_foreign(R, key, hash)
   for _, name in ipairs({key, hash}) do
     if string.sub(name, 1, #R + 1) == R .. ':' then
       fail('ELATER_ARGS', quote(name) .. ' belongs to this namespace')
     end
   end
-  local is_set = redis.call('TYPE', key).ok
+  local is_set = type_of(key)
   if is_set ~= 'none' and is_set ~= 'zset' then
     fail('ELATER_TYPE', quote(key) .. ' is a ' .. is_set .. ', no sorted set')
   end
-  local is = hash ~= '' and redis.call('TYPE', hash).ok or 'none'
+  local is = hash ~= '' and type_of(hash) or 'none'
   if is ~= 'none' and is ~= 'hash' then
     fail('ELATER_TYPE', quote(hash) .. ' is a ' .. is .. ', no hash')
   end

@@ -1,4 +1,4 @@
--- The guard of a cluster: no function writes while the slot of its namespace moves.
+-- On a cluster: no function writes while the slot of its namespace moves.
 --
 -- While a slot moves from one node to another, key by key, a command that names a key which has
 -- gone raises an error in the middle of a function; and a client that follows ASK runs the function
@@ -7,16 +7,20 @@
 -- each function that may write first asks for two keys that never exist. While a function runs, no
 -- slot begins to move.
 
-local guard = module 'core/guard'
+local slot = module 'core/slot'
 local rights = use 'core/rights'
 
-local MOVES = 'the slot of this namespace moves to another node: nothing was done, call again'
--- How servers say that a function has named a key which is not on this node.
-local UNREACHED = {'access a non local key', 'during rehashing of the slot'}
+-- How servers say that a function has named a key which is not on this node, and what is told.
+local MOVES = 'TRYAGAIN the slot of this namespace moves to another node: nothing was done, call again'
+local UNREACHED = {
+  {'access a non local key', MOVES},
+  {'during rehashing of the slot', MOVES},
+  {'the cluster is down', 'CLUSTERDOWN the cluster is down: nothing was done, call again'}
+}
 
 local is_cluster -- is this server a node of one? nil: not known. It stays so while the server runs
 
--- The first call of a user who may ask tells for all. Until then each call takes the guard's way.
+-- The first call of a user who may ask tells for all. Until then each call asks for the two keys.
 local function learn()
   local info = rights.may('INFO', 'cluster') and redis.pcall('INFO', 'cluster')
   local is = type(info) == 'string' and string.match(info, 'cluster_enabled:([01])')
@@ -25,9 +29,9 @@ local function learn()
   end
 end
 
--- Fail with TRYAGAIN while the slot moves, with CLUSTERDOWN while the cluster is down: nothing was
--- done, and clients of a cluster call again. -> 'plain server': no call needs to ask
-function guard.need_whole(R)
+-- Fail while the slot moves or the cluster is down: with TRYAGAIN or CLUSTERDOWN (slot.tell), which
+-- clients of a cluster answer by another call. -> 'plain server': no call needs to ask
+function slot.need_whole(R)
   if is_cluster == nil then
     learn()
   end
@@ -37,30 +41,24 @@ function guard.need_whole(R)
     return
   end
   local reply = redis.pcall('EXISTS', R, R .. ':none')
-  local why = type(reply) == 'table' and reply.err
-  if not why then
-    return
-  elseif string.find(why, 'NOPERM', 1, true) or string.find(why, 'ACL failure', 1, true) then
+  if type(reply) == 'table' and reply.err then
     error(reply, 0)
-  elseif string.find(why, 'cluster is down', 1, true) then
-    fail('CLUSTERDOWN', 'the cluster is down: nothing was done, call again')
   end
-  fail('TRYAGAIN', MOVES)
 end
 
--- The text of an error, or another for a key that a function did not reach since its slot moves.
--- Only a function that writes nothing gets so far.
-function guard.tell(text)
-  for _, words in ipairs(UNREACHED) do
-    if string.find(text, words, 1, true) then
-      return 'TRYAGAIN ' .. MOVES
+-- The text of an error; another for a key that a function did not reach. What could have written
+-- fails by need_whole, so nothing was done.
+function slot.tell(text)
+  for _, row in ipairs(UNREACHED) do
+    if string.find(text, row[1], 1, true) then
+      return row[2]
     end
   end
   return text
 end
 
 -- May a function of these flags write?
-function guard.may_write(flags)
+function slot.may_write(flags)
   for i = 1, #flags do
     if flags[i] == 'no-writes' then
       return false
