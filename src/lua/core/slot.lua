@@ -11,7 +11,8 @@ local slot = module 'core/slot'
 local rights = use 'core/rights'
 
 -- How servers say that a function has named a key which is not on this node, and what is told.
-local MOVES = 'TRYAGAIN the slot of this namespace moves to another node: nothing was done, call again'
+local MOVES = 'TRYAGAIN the slot of this namespace moves to another node: nothing was done, ' ..
+  'call again'
 local UNREACHED = {
   {'access a non local key', MOVES},
   {'during rehashing of the slot', MOVES},
