@@ -12,6 +12,22 @@ function in_transaction(fn, R, args)
   return reply
 end
 
+-- What a call answers when fn raised this.
+local function error_text(R, raised)
+  if type(raised) == 'table' and raised.elater then
+    return raised.elater
+  end
+  -- An error of redis.call is text in some versions of Redis and a table in others.
+  local text = one_line(tostring(type(raised) == 'table' and raised.err or raised))
+  if string.match(text, '^WRONGTYPE ') then
+    return 'ELATER_TYPE a key of ' .. R .. ' has a foreign type: rename or delete it (' .. text ..
+           ')'
+  elseif not string.match(text, '^%u+ ') then
+    text = 'ELATER_BUG ' .. text
+  end
+  return slot.tell(text)
+end
+
 -- Register `name` with `flags`; fn(R, args) gets the checked root. An error of fail becomes its
 -- error reply, a foreign type that a read met becomes ELATER_TYPE, an error of Lua becomes
 -- ELATER_BUG. Other errors of Redis are passed on unchanged.
@@ -46,18 +62,7 @@ function register_bare(name, flags, fn)
         end
         return reply
       end
-      if type(reply) == 'table' and reply.elater then
-        return {err = reply.elater}
-      end
-      -- An error of redis.call is text in some versions of Redis and a table in others.
-      local text = one_line(tostring(type(reply) == 'table' and reply.err or reply))
-      if string.match(text, '^WRONGTYPE ') then
-        text = 'ELATER_TYPE a key of ' .. keys[1] .. ' has a foreign type: rename or delete it (' ..
-               text .. ')'
-      elseif not string.match(text, '^%u+ ') then
-        text = 'ELATER_BUG ' .. text
-      end
-      return {err = slot.tell(text)}
+      return {err = error_text(keys[1], reply)}
     end
   }
 end
