@@ -33,18 +33,32 @@ static bool may_try_again(const struct ask_server *s, const struct err *err, str
     return true;
 }
 
+/* How long a connection may take to be made. */
+static int64_t patience_ms(const struct ask_server *s)
+{
+    int64_t left_ms = s->is_bounded ? (s->until.us - mono_now().us) / 1000 + 1 : INT64_MAX;
+
+    return left_ms < s->target.timeout_ms ? left_ms : s->target.timeout_ms;
+}
+
 int ask_connect(struct ask_server *s, struct err *err)
 {
     struct mono deadline;
 
+    if (ask_is_late(s))
+        return err_set(err, ERR_UNAVAILABLE, "Redis answers too slowly for this question");
     if (s->client != NULL)
         return 0;
     if (ask_target(s, err) < 0)
         return -1;
-    deadline = mono_add_ms(mono_now(), s->target.timeout_ms);
+    deadline = mono_add_ms(mono_now(), patience_ms(s));
     do {
-        s->client = client_open(&s->target.url, s->target.timeout_ms, err);
+        s->client = client_open(&s->target.url, patience_ms(s), err);
     } while (s->client == NULL && may_try_again(s, err, deadline));
+    if (s->client != NULL && s->is_bounded) {
+        client_set_timeout(s->client, s->target.timeout_ms);
+        client_set_until(s->client, s->until);
+    }
     return s->client != NULL ? 0 : -1;
 }
 
@@ -52,6 +66,21 @@ void ask_disconnect(struct ask_server *s)
 {
     client_close(s->client);
     s->client = NULL;
+}
+
+void ask_within(struct ask_server *s, int64_t ms)
+{
+    s->is_bounded = true;
+    s->until = mono_add_ms(mono_now(), ms);
+    if (s->client != NULL && client_has_ended(s->client))
+        ask_disconnect(s);
+    if (s->client != NULL)
+        client_set_until(s->client, s->until);
+}
+
+bool ask_is_late(const struct ask_server *s)
+{
+    return s->is_bounded && !mono_before(mono_now(), s->until);
 }
 
 void ask_call_add(struct ask_call *call, const char *p, size_t n)

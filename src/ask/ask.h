@@ -20,7 +20,9 @@ struct ask_server {
     struct target_flags flags;
     struct target target; /* valid after ask_target */
     bool has_target;
-    struct client *client;                          /* NULL until ask_connect */
+    struct client *client; /* NULL until ask_connect */
+    bool is_bounded;
+    struct mono until;                              /* of ask_within */
     void (*on_target)(const struct target *target); /* it was found; may be NULL */
 };
 
@@ -29,6 +31,13 @@ int ask_target(struct ask_server *s, struct err *err);
 /* Connect, unless connected. 0 or -1. */
 int ask_connect(struct ask_server *s, struct err *err);
 void ask_disconnect(struct ask_server *s);
+/*
+ * From now on all calls together have this long: then each fails with UNAVAILABLE. The next such
+ * call begins anew. A connection that has ended meanwhile is left: the next call makes a new one.
+ */
+void ask_within(struct ask_server *s, int64_t ms);
+/* Is that time over? */
+bool ask_is_late(const struct ask_server *s);
 
 /* The arguments of one call. They are not copied: keep them valid until the call. */
 struct ask_call {

@@ -34,8 +34,11 @@ struct pace batch_pace(const struct reply *r, int64_t now_ms)
     if (ended <= 0 || took_ms <= 0)
         return p;
     p.per_s = 1000.0 * (double)ended / (double)took_ms;
-    if (live > 0)
-        p.left_ms = (int64_t)((double)live * (double)took_ms / (double)ended);
+    if (live > 0) {
+        double left_ms = (double)live * (double)took_ms / (double)ended;
+
+        p.left_ms = left_ms < (double)REPLY_INT_MAX ? (int64_t)left_ms : REPLY_INT_MAX;
+    }
     return p;
 }
 

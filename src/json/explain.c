@@ -81,6 +81,8 @@ json_t *explain_to_json(const struct reply *r)
             (void)json_object_set_new(line, name, workers_json(value));
         else if (is_number(name, is_rate))
             json_put_int(line, name, reply_int(value));
+        else if (strcmp(name, "gate") == 0)
+            json_put_bytes(line, name, reply_str(value), reply_len(value));
         else
             json_put_text(line, name, reply_str(value), reply_len(value));
     }

@@ -46,7 +46,7 @@ json_t *gate_to_json(const struct reply *row, const struct reply *workers)
     json_t *line = json_object(), *holders = json_array(), *waiters = json_array();
 
     json_put_text(line, "kind", id, colon != NULL ? (size_t)(colon - id) : 0);
-    json_put_text(line, "name", name, strlen(name));
+    json_put_bytes(line, "name", name, strlen(name));
     json_put_if(line, "limit", reply_at(row, LIMIT));
     json_put_int(line, "held", reply_int(reply_at(row, HOLDERS)));
     for (size_t i = 0; i + HOLDER <= reply_count(list); i += HOLDER) {

@@ -72,7 +72,8 @@ static void put_last(json_t *line, const struct reply *row, bool is_running)
 
 json_t *job_row_to_json(const struct reply *row, const char *queue, const char *state)
 {
-    const struct reply *id = reply_at(row, ROW_ID), *key = reply_at(row, ROW_KEY);
+    const struct reply *id = reply_at(row, ROW_ID), *key = reply_at(row, ROW_KEY),
+                       *gate = reply_at(row, ROW_GATE);
     json_t *line = json_object();
 
     queue = queue != NULL ? queue : reply_str(reply_at(row, ROW_QUEUE));
@@ -90,7 +91,8 @@ json_t *job_row_to_json(const struct reply *row, const char *queue, const char *
         json_put_int(line, "since_ms", reply_int(reply_at(row, ROW_SINCE)));
     if (reply_len(key) > 0)
         json_put_bytes(line, "key", reply_str(key), reply_len(key));
-    json_put_if(line, "gate", reply_at(row, ROW_GATE));
+    if (reply_len(gate) > 0)
+        json_put_bytes(line, "gate", reply_str(gate), reply_len(gate));
     put_last(line, row, strcmp(state, "running") == 0);
     json_put_int(line, "payload_bytes", reply_int(reply_at(row, ROW_BYTES)));
     return line;

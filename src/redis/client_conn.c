@@ -13,6 +13,7 @@ struct client {
     struct wire *wire;
     struct url url;
     int64_t timeout_ms;
+    struct mono until;
     bool has_more; /* there may be more to read without waiting */
     bool is_broken;
 };
@@ -48,6 +49,7 @@ struct client *client_connect(const struct url *url, int64_t timeout_ms, struct 
 
     c->url = *url;
     c->timeout_ms = timeout_ms;
+    c->until = MONO_NEVER;
     c->wire = wire_open(&c->url, mono_add_ms(mono_now(), timeout_ms), err);
     if (c->wire == NULL)
         (void)broke(c, err);
@@ -88,9 +90,14 @@ struct wire *client_take_wire(struct client *c, struct err *err)
  * pause. 1, 0: nothing came for this long, -1: the link broke. */
 static int receive(struct client *c, int64_t ms, struct err *err)
 {
+    struct mono now = mono_now(), until = mono_add_ms(now, ms);
     int more;
 
-    if (!c->has_more && !wire_wait(c->wire, mono_add_ms(mono_now(), ms)))
+    if (!mono_before(now, c->until))
+        return 0;
+    if (mono_before(c->until, until))
+        until = c->until;
+    if (!c->has_more && !wire_wait(c->wire, until))
         return 0;
     more = wire_receive(c->wire, err);
     c->has_more = more == 1;
@@ -162,6 +169,16 @@ bool client_is_broken(const struct client *c)
 void client_set_timeout(struct client *c, int64_t timeout_ms)
 {
     c->timeout_ms = timeout_ms;
+}
+
+void client_set_until(struct client *c, struct mono until)
+{
+    c->until = until;
+}
+
+bool client_has_ended(struct client *c)
+{
+    return c->is_broken || (wire_wait(c->wire, mono_now()) && wire_receive(c->wire, NULL) < 0);
 }
 
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err)

@@ -46,6 +46,11 @@ bool client_is_broken(const struct client *c);
 /* From here on no answer is awaited for longer. */
 void client_set_timeout(struct client *c, int64_t timeout_ms);
 
+/* Nor beyond this instant, however the server spreads its bytes; MONO_NEVER at first. */
+void client_set_until(struct client *c, struct mono until);
+/* Between calls: has the other side closed? Does not wait. */
+bool client_has_ended(struct client *c);
+
 /* The next message on a subscribed connection; NULL with code TEMP when timeout_ms is over. */
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err);
 

@@ -51,13 +51,25 @@ const char *reply_str(const struct reply *r)
     return is_text(r) ? raw(r)->str : "";
 }
 
+static int64_t bounded(int64_t n)
+{
+    return n > REPLY_INT_MAX ? REPLY_INT_MAX : n < -REPLY_INT_MAX ? -REPLY_INT_MAX : n;
+}
+
+int64_t reply_sum(int64_t a, int64_t b)
+{
+    return bounded(bounded(a) + bounded(b));
+}
+
 int64_t reply_int(const struct reply *r)
 {
     int64_t n;
 
     if (reply_kind(r) == REPLY_INT)
-        return raw(r)->integer;
-    return text_parse_int(reply_str(r), INT64_MIN, INT64_MAX, &n) == 0 ? n : 0;
+        n = raw(r)->integer;
+    else if (text_parse_int(reply_str(r), INT64_MIN, INT64_MAX, &n) < 0)
+        n = 0;
+    return bounded(n);
 }
 
 const struct reply *reply_at(const struct reply *r, size_t i)

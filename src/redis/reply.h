@@ -20,8 +20,15 @@ size_t reply_len(const struct reply *r);
 const char *reply_str(const struct reply *r);
 /* Elements of an ARRAY, else 0. */
 size_t reply_count(const struct reply *r);
-/* An INT, or the decimal text of a STR; 0 when it is neither. */
+/*
+ * An INT, or the decimal text of a STR; 0 when it is neither. The library counts in doubles, so no
+ * honest number is beyond REPLY_INT_MAX either way: one that is comes as that, so that two of them
+ * may be added or subtracted.
+ */
+#define REPLY_INT_MAX INT64_C(9007199254740992)
 int64_t reply_int(const struct reply *r);
+/* Their sum, likewise no larger: for as many as there are. */
+int64_t reply_sum(int64_t a, int64_t b);
 /* Element i, or NULL. */
 const struct reply *reply_at(const struct reply *r, size_t i);
 /* A STR or ERROR that is exactly this text. */

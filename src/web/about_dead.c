@@ -52,7 +52,8 @@ static void add(struct tally *t, const char *queue, const struct reply *told)
         (void)json_array_append(t->rows, row);
         (void)json_object_set_new(t->of, json_string_value(json_object_get(row, "reason")), row);
     }
-    json_put_int(row, "count", number(row, "count") + reply_int(reply_at(told, REASON_COUNT)));
+    json_put_int(row, "count",
+                 reply_sum(number(row, "count"), reply_int(reply_at(told, REASON_COUNT))));
     if (first_ms < number(row, "first_ms"))
         json_put_int(row, "first_ms", first_ms);
     if (reply_int(reply_at(told, REASON_LAST_MS)) > number(row, "last_ms"))
@@ -73,12 +74,12 @@ static int count(struct tally *t, struct api_call *call, const char *queue, int6
         struct reply *page = reasons_next(&pages, call->server, &call->err);
 
         rc = page != NULL ? 0 : -1;
-        seen += reply_int(reply_at(page, REASONS_SEEN));
+        seen = reply_sum(seen, reply_int(reply_at(page, REASONS_SEEN)));
         for (size_t i = REASONS_FIRST; i < reply_count(page); i++)
             add(t, queue, reply_at(page, i));
         reply_free(page);
     }
-    t->seen += seen;
+    t->seen = reply_sum(t->seen, seen);
     t->has_more = t->has_more || !pages.is_over;
     json_decref(t->of);
     reasons_done(&pages);

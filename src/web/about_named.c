@@ -130,7 +130,7 @@ static void put_found(json_t *list, const char *kind, const char *name)
     json_t *one = json_object();
 
     json_put_text(one, "kind", kind, strlen(kind));
-    json_put_text(one, "name", name, strlen(name));
+    json_put_bytes(one, "name", name, strlen(name));
     (void)json_array_append_new(list, one);
 }
 

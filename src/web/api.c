@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "json/put.h"
 #include "web/about_dead.h"
 #include "web/about_fleet.h"
@@ -14,48 +13,6 @@
 
 static const struct route *const all_routes[] = {fleet_routes, queue_routes, dead_routes,
                                                  job_routes,   named_routes, write_routes};
-
-/* ---- errors */
-
-static unsigned status_of(const struct err *err)
-{
-    switch (err->code) {
-    case ERR_INPUT:
-        return 404;
-    case ERR_REFUSED:
-        return strncmp(err->text, "ELATER_NO", 9) == 0 ? 404 : 409;
-    case ERR_USAGE:
-    case ERR_FORMAT:
-        return 400;
-    case ERR_DENIED:
-        return 403;
-    case ERR_UNAVAILABLE:
-    case ERR_TEMP:
-        return 503;
-    case ERR_NONE:
-    case ERR_DATA:
-    case ERR_SOFTWARE:
-    case ERR_SYSTEM:
-    case ERR_OUTPUT:
-    case ERR_CONFIG:
-    case ERR_UNFIT:
-        break;
-    }
-    return 502;
-}
-
-/* "ELATER_STATE text": the code is told by itself. */
-static void say_error(struct http_answer *a, const struct err *err)
-{
-    char code[32];
-    size_t n = strcspn(err->text, " ");
-    bool is_ours = strncmp(err->text, "ELATER_", 7) == 0 && n < sizeof(code);
-
-    if (is_ours)
-        text_copy(code, n + 1, err->text);
-    refuse(a, status_of(err), is_ours ? code : NULL,
-           is_ours ? err->text + n + strspn(err->text + n, " ") : err->text);
-}
 
 /* ---- routes */
 
@@ -94,7 +51,7 @@ static const struct route *find(const struct http_request *r, size_t from, const
 static void give(struct api_call *call, json_t *out, struct http_answer *a)
 {
     if (out == NULL && call->payload == NULL) {
-        say_error(a, &call->err);
+        refuse_err(a, &call->err);
         return;
     }
     a->status = 200;
@@ -118,9 +75,50 @@ static bool was_answered(struct api_call *call)
     if (s->client == NULL)
         return call->err.code != ERR_UNAVAILABLE;
     if (!client_is_broken(s->client))
-        return true;
+        return !ask_is_late(s);
     ask_disconnect(s);
     return false;
+}
+
+/* A connection that nobody used may have ended without a sign: the first call meets it. What only
+ * looks may be asked again then, but not when Redis was silent for as long as it may. */
+static bool may_ask_again(const struct api_call *call, bool was_connected, struct mono begin)
+{
+    const struct ask_server *s = call->server;
+
+    return was_connected && !call->request->is_post && s->client != NULL &&
+           client_is_broken(s->client) &&
+           mono_before(mono_now(), mono_add_ms(begin, s->target.timeout_ms));
+}
+
+static json_t *ask_route(const struct route *route, struct api_call *call)
+{
+    struct mono begin = mono_now();
+    bool was_connected;
+    json_t *out;
+
+    ask_within(call->server, QUESTION_MS);
+    was_connected = call->server->client != NULL;
+    out = route->answer(call);
+    if (may_ask_again(call, was_connected, begin)) {
+        ask_disconnect(call->server);
+        json_decref(out);
+        reply_free(call->owner);
+        call->owner = NULL;
+        call->payload = NULL;
+        call->err = (struct err)ERR_INIT;
+        out = route->answer(call);
+    }
+    /* Parts of it may be missing. What was changed was changed, and is told. */
+    if (!call->request->is_post && ask_is_late(call->server)) {
+        json_decref(out);
+        out = NULL;
+        call->payload = NULL;
+        err_fill(&call->err, ERR_UNAVAILABLE,
+                 "Redis answers too slowly: this question took longer than %d s",
+                 QUESTION_MS / 1000);
+    }
+    return out;
 }
 
 /* False: Redis did not answer. */
@@ -142,7 +140,7 @@ static bool call_route(const struct route *route, struct api_call *call, struct 
     }
     call->in = in;
     call->server = route->is_post ? &call->api->write : &call->api->read;
-    out = route->answer(call);
+    out = ask_route(route, call);
     give(call, out, a);
     json_decref(out);
     json_decref(in);

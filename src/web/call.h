@@ -12,6 +12,9 @@
 #include "base/clock.h"
 #include "web/http.h"
 
+#define ANSWER_MS 2000   /* Redis may be silent for so long, */
+#define QUESTION_MS 5000 /* and all its answers to one question may take so long */
+
 /* A part of an answer that is asked again only after a while. */
 struct kept {
     json_t *value; /* NULL: it was not asked yet */

@@ -286,10 +286,13 @@ static void *on_target(void *arg, const char *target, struct MHD_Connection *c)
 }
 
 static enum MHD_Result answer(struct visit *v, struct MHD_Connection *c, const char *url,
-                              bool is_post)
+                              const char *method)
 {
-    struct http_request r = {
-        .is_post = is_post, .target = buf_str(&v->target), .body = &v->body, .connection = c};
+    struct http_request r = {.is_post = strcmp(method, MHD_HTTP_METHOD_POST) == 0,
+                             .is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0,
+                             .target = buf_str(&v->target),
+                             .body = &v->body,
+                             .connection = c};
     struct http_answer a = {.status = 500, .type = "text/plain", .body = BUF_INIT};
 
     read_path(&r, &v->path, url);
@@ -320,7 +323,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         return MHD_YES;
     }
     if (*n == 0)
-        return answer(v, c, url, strcmp(method, MHD_HTTP_METHOD_POST) == 0);
+        return answer(v, c, url, method);
     /* The head was let in with a length that is not too long. */
     if (v->body.len + *n > HEAD_BODY_MAX)
         return MHD_NO;

@@ -16,6 +16,7 @@
 
 struct http_request {
     bool is_post;
+    bool is_head;                           /* only what stands before the body is wanted */
     const char *target;                     /* path and query, as they were sent */
     size_t n;                               /* segments of the path, */
     const char *segment[HTTP_SEGMENTS_MAX]; /* decoded */

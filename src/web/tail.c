@@ -8,6 +8,7 @@
 #include "json/put.h"
 #include "json/tail_event.h"
 #include "redis/async.h"
+#include "web/call.h"
 #include "web/refusal.h"
 
 #define FOLLOW_MS "15000" /* for so long Redis is asked to publish */
@@ -133,8 +134,10 @@ static void on_subscribed(void *arg, const struct reply *reply)
 /* Ask Redis to go on publishing. 0, or -1 with err. */
 static int ask_to_publish(struct tail *t, struct err *err)
 {
-    struct reply *r = ask_words(t->server, err, "later_v1_tail", FOLLOW_MS, NULL);
+    struct reply *r;
 
+    ask_within(t->server, ANSWER_MS);
+    r = ask_words(t->server, err, "later_v1_tail", FOLLOW_MS, NULL);
     if (r == NULL && t->server->client != NULL && client_is_broken(t->server->client))
         ask_disconnect(t->server);
     reply_free(r);
@@ -196,27 +199,34 @@ static void on_gone(void *arg, struct http_stream *s)
         hang_up(t);
 }
 
-bool tail_answer(struct tail *t, struct http_answer *a)
+/* A place for one more. */
+static struct http_stream *seat(struct tail *t)
+{
+    size_t i = 0;
+
+    while (t->viewers[i].stream != NULL)
+        i++;
+    t->viewers[i] = (struct viewer){.stream = http_stream_new(on_gone, t)};
+    t->n++;
+    (void)http_stream_add(t->viewers[i].stream, BEAT, strlen(BEAT));
+    return t->viewers[i].stream;
+}
+
+bool tail_answer(struct tail *t, const struct http_request *r, struct http_answer *a)
 {
     struct err err = ERR_INIT;
-    size_t i = 0;
 
     if (t->n == TAIL_MAX) {
         refuse(a, 503, NULL, "24 others follow already: somebody has to close the page");
         return true;
     }
-    if (t->ears == NULL && call_up(t, &err) < 0) {
-        refuse(a, 503, NULL, err.text);
+    if (!r->is_head && t->ears == NULL && call_up(t, &err) < 0) {
+        refuse_err(a, &err);
         return false;
     }
-    while (t->viewers[i].stream != NULL)
-        i++;
-    t->viewers[i] = (struct viewer){.stream = http_stream_new(on_gone, t)};
-    t->n++;
     a->status = 200;
     a->type = "text/event-stream";
-    a->stream = t->viewers[i].stream;
-    (void)http_stream_add(a->stream, BEAT, strlen(BEAT));
+    a->stream = r->is_head ? NULL : seat(t);
     return true;
 }
 

@@ -17,7 +17,8 @@ struct tail *tail_new(struct loop *loop, struct ask_server *server);
 /* No stream may be open any more. */
 void tail_free(struct tail *t);
 
-/* Answer with a stream of server-sent events, or with why not. False: Redis did not answer. */
-bool tail_answer(struct tail *t, struct http_answer *a);
+/* Answer with a stream of server-sent events, or with why not; HEAD takes no place. False: Redis
+ * did not answer. */
+bool tail_answer(struct tail *t, const struct http_request *r, struct http_answer *a);
 
 #endif

@@ -17,9 +17,8 @@
 #include "web/refusal.h"
 #include "web/tail.h"
 
-/* A question holds up all others: a server that does not answer is given up soon, and then left
- * alone for a moment. */
-#define ANSWER_MS 2000
+/* A question holds up all others: a server that does not answer in time (call.h) is given up, and
+ * then left alone for a moment. */
 #define REST_MS 1000
 
 struct web {
@@ -54,7 +53,7 @@ static void ask(struct web *w, const struct http_request *r, const char *who, st
         refuse(a, 503, NULL, "Redis did not answer a moment ago: it is asked again in a second");
         return;
     }
-    answered = is_tail(w, r) ? tail_answer(w->tail, a) : api_answer(&w->api, r, who, a);
+    answered = is_tail(w, r) ? tail_answer(w->tail, r, a) : api_answer(&w->api, r, who, a);
     if (!answered)
         w->rests_until = mono_add_ms(mono_now(), REST_MS);
 }
@@ -71,7 +70,7 @@ static void look(struct web *w, const struct http_request *r, const char *who,
         return;
     }
     ask(w, r, who, a);
-    if (a->status == 200 && a->attachment == NULL && a->stream == NULL)
+    if (a->status == 200 && a->attachment == NULL && !is_tail(w, r))
         recent_keep(w->recent, r->target, &a->body, mono_now());
 }
 

@@ -47,8 +47,74 @@ static void test_the_api_tells_what_the_command_tells(void **state)
     }
     assert_int_equal(get("/api/v1/default/jobs/j00000000000"), 404);
     assert_int_equal(get("/api/v1/other/queues"), 404);
-    assert_int_equal(get("/api/v1/default/queues/a%20b"), 409);
     assert_int_equal(get("/api/v1/default/queues/mail/jobs?state=lost"), 400);
+}
+
+/* A name that nothing can have is a mistake of who asks; what the state of a thing forbids is not.
+ */
+static void test_a_refusal_says_whose_fault_it_is(void **state)
+{
+    static const struct {
+        const char *path, *body; /* NULL: it is looked at */
+        int status;
+        const char *says;
+    } asked[] = {
+        {"queues/a%20b", NULL, 400, "a b"},
+        {"queues/a%20b/jobs", NULL, 400, "a b"},
+        {"queues/a%20b/reasons", NULL, 400, "a b"},
+        {"queues/a%20b/pause", "{}", 400, "a b"},
+        {"queues/a%20b/resume", "{}", 400, "a b"},
+        {"schedules/a%20b", NULL, 400, "a b"},
+        {"schedules/a%20b/run", "{}", 400, "a b"},
+        {"schedules/nightly", NULL, 404, "nightly"},
+        {"batches/a%20b", NULL, 400, "a b"},
+        {"batches/b", NULL, 404, "b"},
+        {"jobs/a%20b", NULL, 400, "a b"},
+        {"jobs/a%20b/cancel", "{}", 400, "a b"},
+        {"jobs/j00000000000", NULL, 404, "j00000000000"},
+        {"bulks/a%20b/abort", "{}", 404, "a b"},
+        {"gates?gate=bolt:x", NULL, 400, "bolt"},
+        {"jobs", "{\"queue\":\"a b\",\"payload\":\"x\"}", 400, "a b"},
+        {"jobs", "{\"queue\":\"mail\",\"payload\":\"x\",\"token\":\"a b\"}", 400, "token"},
+        {"jobs", "{\"queue\":\"mail\",\"payload\":\"x\",\"token\":\"t\"}", 200, "added"},
+        {"jobs", "{\"queue\":\"mail\",\"payload\":\"y\",\"token\":\"t\"}", 409, "another job"},
+        {"bulks", "{\"verb\":\"shake\",\"queue\":\"mail\",\"state\":\"dead\"}", 400, "VERB"},
+        {"jobs", "{\"queue\":\"foreign\",\"payload\":\"x\",\"in\":\"1h\"}", 502, "string"},
+    };
+
+    (void)state;
+    do_redis("SET", ROOT ":q:foreign:5", "x");
+    start_web("--write");
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        CLEANUP_FREE char *path = mem_printf("/api/v1/default/%s", asked[i].path);
+        int status = asked[i].body != NULL ? post(path, asked[i].body) : get(path);
+
+        if (status != asked[i].status)
+            fail_msg("%s, %d: %s", path, asked[i].status, buf_str(&out));
+        assert_says(&out, asked[i].says);
+    }
+}
+
+/* An escaped name would be that of another gate. */
+static void test_a_gate_whose_name_is_no_text_keeps_its_bytes(void **state)
+{
+    CLEANUP_FREE char *id = NULL, *job = NULL;
+
+    (void)state;
+    start_web(NULL);
+    do_redis("FCALL", "later_limit_set", "1", ROOT, "\xff", "semaphore", "2");
+    do_redis("FCALL", "later_sem_acquire", "1", ROOT, "\xff", "me", "ttl", "1h");
+    assert_int_equal(run("add", "mail", "--sem", "\xff", "x"), 0);
+    id = mem_dup(buf_str(&out), 12);
+    job = mem_printf("/api/v1/default/jobs/%s", id);
+    assert_int_equal(get("/api/v1/default/gates"), 200);
+    assert_says(&out, "\"kind\":\"sem\",\"name_base64\":\"/w==\"");
+    assert_int_equal(get("/api/v1/default/gates?gate=sem:%ff"), 200);
+    assert_says(&out, "\"caller\":\"me\"");
+    assert_int_equal(get("/api/v1/default/search?q=%ff"), 200);
+    assert_says(&out, "\"kind\":\"sem\",\"name_base64\":\"/w==\"");
+    assert_int_equal(get(job), 200);
+    assert_says(&out, "\"sem_base64\":\"/w==\"");
 }
 
 /* No answer has the bytes, as text or as base64. */
@@ -120,6 +186,28 @@ static void test_a_hundred_viewers_cost_what_one_costs(void **state)
     assert_true(calls() <= of_one * (ms / 1900 + 1));
     do_redis("CONFIG", "RESETSTAT");
     assert_int_equal(calls(), 0); /* nobody looks */
+}
+
+/* HEAD asks for what GET would say, without saying it. */
+static void test_head_has_no_body(void **state)
+{
+    static const char *const paths[] = {"/", "/api/v1/", "/api/v1/default/queues",
+                                        "/api/v1/default/tail", "/api/v1/default/lost"};
+
+    (void)state;
+    start_web(NULL);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        CLEANUP_FREE char *text =
+            mem_printf("HEAD %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n\r\n",
+                       paths[i], port, token);
+        const char *end;
+
+        assert_int_equal(request(text), i == 4 ? 404 : 200);
+        end = strstr(buf_str(&out), "\r\n\r\n");
+        assert_non_null(end);
+        assert_string_equal(end, "\r\n\r\n");
+    }
+    assert_int_equal(publish("1 1 0"), 0); /* nobody follows */
 }
 
 static void test_a_page_that_only_looks_changes_nothing(void **state)
@@ -385,8 +473,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WEB_TEST(test_the_api_tells_what_the_command_tells),
+        WEB_TEST(test_a_refusal_says_whose_fault_it_is),
+        WEB_TEST(test_a_gate_whose_name_is_no_text_keeps_its_bytes),
         WEB_TEST(test_payloads_are_hidden_everywhere),
         WEB_TEST(test_a_hundred_viewers_cost_what_one_costs),
+        WEB_TEST(test_head_has_no_body),
         WEB_TEST(test_a_page_that_only_looks_changes_nothing),
         WEB_TEST(test_a_page_that_may_write_does_what_the_command_does),
         WEB_TEST(test_each_option_counts_or_is_refused),

@@ -30,6 +30,7 @@ static char web_socket[96]; /* "" unless web_at_socket */
 static char token[64];
 static char *web_env[8]; /* of the program that is started next */
 static size_t web_nenv;
+static const char *web_redis;        /* the server it is given; NULL: redis.url */
 static struct test_clock *web_clock; /* NULL unless web_on_clock */
 
 union web_address {
@@ -99,7 +100,9 @@ static inline void start_web(const char *option)
     CLEANUP_FREE char *program = mem_printf("%s/later-web", test_build_dir());
     CLEANUP_FREE char *log = mem_printf("%s/web.log", redis.dir);
     CLEANUP_FREE char *at = NULL;
-    const char *argv[] = {program, "--redis", redis.url, "--listen", NULL, option, NULL};
+    const char *argv[] = {program,    "--redis", web_redis != NULL ? web_redis : redis.url,
+                          "--listen", NULL,      option,
+                          NULL};
 
     port = web_socket[0] != '\0' ? 0 : test_free_port();
     at = port == 0 ? mem_printf("unix:%s", web_socket) : mem_printf("127.0.0.1:%d", port);

@@ -1,7 +1,7 @@
 // Why a job does not run, or what it does: the sentence, and where to go from it.
 import {html} from './dom.js';
-import {isNumber, number, plain, span} from './format.js';
-import {Badge, Facts, GateLink, JobLink, Link, Sentence, Table, Text, When, Who} from './parts.js';
+import {bytesOf, isNumber, number, plain, span} from './format.js';
+import {Badge, Facts, GateOf, JobLink, Link, Sentence, Table, Text, When, Who} from './parts.js';
 
 
 export function Explain({explain: e, now, withJob}) {
@@ -13,7 +13,7 @@ export function Explain({explain: e, now, withJob}) {
     ${holders.length > 0 && html`<p>Held by</p><ul>${holders.map((h, i) => html`<li key=${i}><${Who} who=${h} />
       ${isNumber(h.until_ms) && html`, until its lease ends <${When} ms=${h.until_ms} now=${now} />`}</li>`)}</ul>`}
     <${Facts} facts=${[
-      ['Gate', e.gate && html`<${GateLink} gate=${e.gate} />`],
+      ['Gate', bytesOf(e, 'gate') && html`<${GateOf} of=${e} name="gate" />`],
       ['Limit', e.limit !== undefined && plain(e.limit)],
       ['Held since', isNumber(e.held_since_ms) && html`<${When} ms=${e.held_since_ms} now=${now} />`],
       ['Jobs before it', e.ahead > 0 && number(e.ahead)],

@@ -1,10 +1,10 @@
 // Locks, semaphores and rates: who holds them, who waits.
 import {html} from './dom.js';
-import {isNumber, number, plain, short, span} from './format.js';
+import {bytesOf, isNumber, number, plain, short, span} from './format.js';
 import {Bar, Empty, For, Link, Pager, Table, Text, When, Who} from './parts.js';
 
 const WORDS = {__proto__: null, lock: 'lock', sem: 'semaphore', rate: 'rate'};
-const idOf = (g) => `${g.kind}:${g.name}`;
+const idOf = (g) => `${g.kind}:${bytesOf(g, 'name')}`;
 
 const People = ({list, all, now}) => (list.length === 0 ? html`<span class="quiet">nobody</span>` : html`<ul class="plain">
   ${list.map((w, i) => html`<li key=${i}><${Who} who=${w} />${
@@ -22,11 +22,11 @@ function Held({g}) {
   if (rate) return `${number(Number(rate[1]))} in ${span(Number(rate[2]))}`;
   if (!sem) return html`${number(g.held)} of <${Text} value=${g.limit} />`;
   return html`${number(g.held)} of ${number(Number(sem[1]))} <${Bar} value=${g.held} max=${Number(sem[1])}
-    label=${`held of ${short(g.name)}`} />`;
+    label=${`held of ${short(bytesOf(g, 'name'))}`} />`;
 }
 
 const columns = (now) => [
-  {head: 'Gate', cell: (g) => html`<span class="quiet">${WORDS[g.kind] ?? plain(g.kind)}</span> <${Text} value=${g.name} most=${80} />`},
+  {head: 'Gate', cell: (g) => html`<span class="quiet">${WORDS[g.kind] ?? plain(g.kind)}</span> <${Text} value=${bytesOf(g, 'name')} most=${80} />`},
   {head: 'Held', num: true, cell: (g) => html`<${Held} g=${g} />`},
   {head: 'Holders', wide: true, cell: (g) => html`<${People} list=${g.holders ?? []} all=${g.held} now=${now} />`},
   {head: 'Waiting', num: true, cell: (g) => html`<span class=${g.waiting > 0 ? 'warn' : 'quiet'}>${number(g.waiting)}</span>`},

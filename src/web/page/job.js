@@ -4,7 +4,7 @@ import {actions} from './job_table.js';
 import {askReschedule} from './ask.js';
 import {Explain} from './explain.js';
 import {ago, bytes, bytesOf, isNumber, number, plain, span} from './format.js';
-import {Badge, Button, Empty, Facts, GateLink, JobLink, Json, Link, Name, Progress, QueueLink, Text, When} from './parts.js';
+import {Badge, Button, Empty, Facts, GateOf, JobLink, Json, Link, Name, Progress, QueueLink, Text, When} from './parts.js';
 
 const CAN = {waiting: ['run', 'cancel'], parked: ['cancel'], running: ['cancel'], dead: ['retry']};
 
@@ -101,7 +101,7 @@ function queuesOf(text) {
 }
 
 function facts(job, now) {
-  const gate = (kind) => job[kind] !== undefined && html`<${GateLink} gate=${`${kind}:${job[kind]}`} />`;
+  const gate = (kind) => bytesOf(job, kind) && html`<${GateOf} of=${job} name=${kind} kind=${kind} />`;
   return [
     ['Queue', html`<${QueueLink} name=${job.queue} />`],
     ['Attempts', isNumber(job.attempt) && `${number(job.attempt)}${isNumber(job.attempts_max) ? ` of ${number(job.attempts_max)}` : ''}`],
@@ -110,7 +110,7 @@ function facts(job, now) {
     ['Priority', isNumber(job.priority) && number(job.priority)],
     ['Due', isNumber(job.due_ms) && html`<${When} ms=${job.due_ms} now=${now} />`],
     ['Progress', job.progress && html`<${Progress} text=${job.progress} />`],
-    ['Waits for', job.gate && html`<${GateLink} gate=${job.gate} />`],
+    ['Waits for', bytesOf(job, 'gate') && html`<${GateOf} of=${job} name="gate" />`],
     ['Lock', gate('lock')], ['Semaphore', gate('sem')], ['Rate', gate('rate')],
     ['Key', bytesOf(job, 'key') && html`<${Text} value=${bytesOf(job, 'key')} />`],
     ['Unique key', bytesOf(job, 'unique') && html`<${Text} value=${bytesOf(job, 'unique')} />`],

@@ -2,11 +2,11 @@
 import {html} from './dom.js';
 import {bytesOf, number, plain} from './format.js';
 import {askCancel, sendNow} from './ask.js';
-import {Button, Due, GateLink, JobLink, Name, Progress, QueueLink, Table, Text, When} from './parts.js';
+import {Button, Due, GateOf, JobLink, Name, Progress, QueueLink, Table, Text, When} from './parts.js';
 
 const columnsOf = {
   due: (page) => [{head: 'Due', num: true, cell: (j) => html`<${Due} ms=${j.due_ms} now=${page.now} />`}],
-  parked: () => [{head: 'Waits for', cell: (j) => (j.gate ? html`<${GateLink} gate=${j.gate} />` : '–')}],
+  parked: () => [{head: 'Waits for', cell: (j) => (bytesOf(j, 'gate') ? html`<${GateOf} of=${j} name="gate" />` : '–')}],
   running: (page) => [
     {head: 'Host', cell: (j) => (j.host ? html`<${Name} value=${j.host} />` : html`<span class="quiet">worker ${number(j.worker)}</span>`)},
     {head: 'Since', num: true, cell: (j) => html`<${When} ms=${j.since_ms} now=${page.now} />`},

@@ -1,6 +1,6 @@
 // Small pieces that all pages share.
 import {Component, html} from './dom.js';
-import {ago, bytes, instant, iso, isNumber, number, plain, sentence, span} from './format.js';
+import {ago, bytes, bytesOf, instant, iso, isNumber, number, plain, sentence, span} from './format.js';
 import {href} from './route.js';
 
 export const Link = ({to, params, children, ...rest}) => html`<a href=${href(to, params)} ...${rest}>${children}</a>`;
@@ -17,6 +17,9 @@ export const JobLink = ({id}) => html`<${Link} to=${['jobs', id]} class=${String
   ${plain(id)}</bdi><//>`;
 export const GateLink = ({gate}) =>
   html`<${Link} to=${['gates']} params=${{gate}} class=${`name${long(plain(gate))}`}><bdi>${plain(gate)}</bdi><//>`;
+// The gate that of[name] says. One whose name is no UTF-8 has no address.
+export const GateOf = ({of, name, kind}) => (of[name] === undefined ? html`<${Text} value=${bytesOf(of, name)} most=${80} />`
+  : html`<${GateLink} gate=${kind ? `${kind}:${of[name]}` : of[name]} />`);
 
 // "3 min ago", with the instant behind it.
 export const When = ({ms, now}) =>

@@ -1,7 +1,7 @@
 // Find something by its name, id, key or trace.
 import {html} from './dom.js';
-import {plain} from './format.js';
-import {Badge, GateLink, JobLink, Link, Name, QueueLink, Table, Text} from './parts.js';
+import {bytesOf, plain} from './format.js';
+import {Badge, GateOf, JobLink, Link, Name, QueueLink, Table, Text} from './parts.js';
 import {href} from './route.js';
 
 const LINKS = {
@@ -9,14 +9,13 @@ const LINKS = {
   queue: (f) => html`<${QueueLink} name=${f.name} />`,
   batch: (f) => html`<${Link} to=${['batches', f.name]}><${Name} value=${f.name} /><//>`,
   schedule: (f) => html`<${Link} to=${['schedules', f.name]}><${Name} value=${f.name} /><//>`,
-  gate: (f) => html`<${GateLink} gate=${f.name} />`,
-  lock: (f) => html`<${GateLink} gate=${`lock:${f.name}`} />`,
-  sem: (f) => html`<${GateLink} gate=${`sem:${f.name}`} />`,
-  rate: (f) => html`<${GateLink} gate=${`rate:${f.name}`} />`,
+  lock: (f) => html`<${GateOf} of=${f} name="name" kind="lock" />`,
+  sem: (f) => html`<${GateOf} of=${f} name="name" kind="sem" />`,
+  rate: (f) => html`<${GateOf} of=${f} name="name" kind="rate" />`,
 };
 
 const columns = [
-  {head: 'Found', cell: (f) => (Object.hasOwn(LINKS, f.kind) ? LINKS[f.kind](f) : html`<${Text} value=${f.name} />`)},
+  {head: 'Found', cell: (f) => (Object.hasOwn(LINKS, f.kind) ? LINKS[f.kind](f) : html`<${Text} value=${bytesOf(f, 'name')} />`)},
   {head: 'Kind', cell: (f) => plain(f.kind)},
   {head: 'State', cell: (f) => (f.state ? html`<${Badge} state=${f.state} />` : '–')},
   {head: 'More', wide: true, cell: (f) => html`${f.kind === 'job' && f.queue && html`queue <${QueueLink}
@@ -33,7 +32,7 @@ const view = ({page, data}) => html`
   <form class="filter" role="search" onSubmit=${search}><label for="q">Id, key, trace, or the first letters of a name</label>
     <input id="q" name="q" type="search" autocomplete="off" spellcheck=${false} defaultValue=${page.params.get('q') ?? ''} /><button
       type="submit" class="main">Search</button></form>
-  ${data.found && html`<${Table} label="Found" columns=${columns} rows=${data.found} id=${(f) => `${f.kind} ${f.name}`}
+  ${data.found && html`<${Table} label="Found" columns=${columns} rows=${data.found} id=${(f) => `${f.kind} ${bytesOf(f, 'name')}`}
     empty="Nothing is called like this." />`}`;
 
 export default {
