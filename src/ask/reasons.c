@@ -1,5 +1,6 @@
 #include "ask/reasons.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,13 @@ static int move_on(struct reasons *r, const struct reply *cursor, struct err *er
 
 struct reply *reasons_next(struct reasons *r, struct ask_server *s, struct err *err)
 {
-    struct reply *page = ask_words(s, err, "later_v1_reasons", r->queue, r->cursor, PAGE, NULL);
+    char from[24], step[24];
+    struct reply *page;
+
+    (void)snprintf(from, sizeof(from), "%lld", (long long)r->from_ms);
+    (void)snprintf(step, sizeof(step), "%lld", (long long)r->step_ms);
+    page = ask_words(s, err, "later_v1_reasons", r->queue, r->cursor, PAGE,
+                     r->step_ms > 0 ? from : NULL, step, NULL);
 
     if (page != NULL && move_on(r, reply_at(page, REASONS_CURSOR), err) == 0)
         return page;

@@ -10,12 +10,21 @@
 /* A reply: the cursor, how many jobs the page has, then a row for each reason. */
 enum { REASONS_CURSOR, REASONS_SEEN, REASONS_FIRST };
 /* A row. Numbers in the text are folded to *. */
-enum { REASON_TEXT, REASON_COUNT, REASON_FIRST_MS, REASON_LAST_MS, REASON_LAST_ID };
+enum {
+    REASON_TEXT,
+    REASON_COUNT,
+    REASON_FIRST_MS,
+    REASON_LAST_MS,
+    REASON_LAST_ID,
+    REASON_DEATHS /* [step, jobs, ...], where they are asked for */
+};
 
 struct reasons {
     const char *queue; /* not copied */
     char *cursor;
     bool is_over; /* there is no further page */
+    /* For REASON_DEATHS: the begin of step 0, and the length of each. step_ms 0: not asked for */
+    int64_t from_ms, step_ms;
 };
 
 void reasons_init(struct reasons *r, const char *queue);

@@ -82,9 +82,10 @@ enum row_field {
     ROW_PREVIEW,
     ROW_GATE,
     ROW_KEY,
-    ROW_QUEUE, /* this and the next two: only of running jobs */
+    ROW_QUEUE, /* this and the next ones: only of running jobs */
     ROW_HOST,
-    ROW_SINCE /* in ms; empty: it runs for less than some five seconds, or that is not known */
+    ROW_SINCE,  /* in ms; empty: it runs for less than some five seconds, or that is not known */
+    ROW_TIMEOUT /* in ms; empty: it has none, or that is not known */
 };
 
 /* later_v1_suspects: the first element is the time, each other one a suspect. */

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "daemon/long_runs.h"
 
-#define STATE_FIELDS 9
+#define STATE_FIELDS 10
 #define REPORT_FIELDS (STATE_FIELDS + 2 + SCHED_TIDY_QUEUES)
 
 /* Fields with their values, and the texts that some of them point to. Zero it first, and free it
@@ -116,9 +116,11 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
                            struct report *r)
 {
     CLEANUP_BUF struct buf at_once = BUF_INIT, modes = BUF_INIT, defects = BUF_INIT;
-    CLEANUP_BUF struct buf refusal = BUF_INIT, runs = BUF_INIT;
+    CLEANUP_BUF struct buf refusal = BUF_INIT;
+    struct long_runs runs = {BUF_INIT, BUF_INIT};
     char unsent[24], unwritten[24], skew[24], room[24];
     struct sched_status s;
+    int rc;
 
     d->tell_at = mono_add_ms(mono_now(), SCHED_TIDY_MS - SCHED_TIDY_LEAST_MS);
     sched_status(d->sched, &s);
@@ -131,7 +133,7 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
     handler_defects_modes(d->served, &modes);
     handler_defects_tell(&d->defects, d->runner, d->served, &defects);
     text_escape(&refusal, d->reload_refused.text, strlen(d->reload_refused.text));
-    long_runs_tell(d->sched, mono_now(), wall_skew_ms(0) - d->skew_ms, &runs);
+    long_runs_tell(d->sched, d->served, mono_now(), wall_skew_ms(0) - d->skew_ms, &runs);
     put(r, "unsent", unsent);
     put(r, "refused", unwritten);
     put(r, "skew_ms", skew);
@@ -140,9 +142,12 @@ static int send_with_state(struct daemon *d, int64_t epoch, const struct store_f
     put(r, "modes", buf_str(&modes));
     put(r, "defects", buf_str(&defects));
     put(r, "reload", buf_str(&refusal));
-    put(r, "runs", buf_str(&runs));
+    put(r, "runs", buf_str(&runs.started));
+    put(r, "timeouts", buf_str(&runs.timeouts));
     put_counts(r, d->runner);
-    return send_report(d, epoch, queues, r);
+    rc = send_report(d, epoch, queues, r);
+    long_runs_done(&runs);
+    return rc;
 }
 
 /* The next served queues, and how long each keeps its dead jobs. -> how many */

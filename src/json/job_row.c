@@ -89,6 +89,8 @@ json_t *job_row_to_json(const struct reply *row, const char *queue, const char *
     json_put_if(line, "host", reply_at(row, ROW_HOST));
     if (reply_int(reply_at(row, ROW_SINCE)) > 0)
         json_put_int(line, "since_ms", reply_int(reply_at(row, ROW_SINCE)));
+    if (reply_int(reply_at(row, ROW_TIMEOUT)) > 0)
+        json_put_int(line, "timeout_ms", reply_int(reply_at(row, ROW_TIMEOUT)));
     if (reply_len(key) > 0)
         json_put_bytes(line, "key", reply_str(key), reply_len(key));
     if (reply_len(gate) > 0)

@@ -152,8 +152,8 @@ struct sched_status {
 };
 void sched_status(const struct sched *s, struct sched_status *ret);
 struct sched_run {
-    const char *id; /* valid until the next event */
-    int64_t ms;     /* how long it runs */
+    const struct job *job; /* valid until the next event */
+    int64_t ms;            /* how long it runs */
 };
 /* The jobs that run for least_ms or longer, at most max: the oldest ones. Returns how many. */
 size_t sched_runs(const struct sched *s, struct mono now, int64_t least_ms, struct sched_run *out,

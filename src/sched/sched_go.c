@@ -221,7 +221,7 @@ size_t sched_runs(const struct sched *s, struct mono now, int64_t least_ms, stru
         int64_t ms = mono_until_us(h->started_at, now) / 1000;
 
         if (h->state == HELD_RUNNING && ms >= least_ms)
-            out[n++ % max] = (struct sched_run){h->job.id, ms};
+            out[n++ % max] = (struct sched_run){&h->job, ms};
     }
     return n < max ? n : max;
 }

@@ -9,19 +9,34 @@
 #include "json/put.h"
 #include "json/stats.h"
 
-#define SEEN_MAX 10000 /* jobs of a queue; more are told as "more" */
-#define QUEUES_MAX 20  /* that are looked at for the page of all dead jobs, */
-#define SEEN_EACH 1000 /* and their jobs */
-#define ROWS_MAX 200   /* reasons of an answer: those of the most jobs */
-#define QUEUE_PAGE "100"
-#define QUEUE_PAGES_MAX 100
+#define PAGES_MAX 20    /* of 500 jobs, for one question */
+#define REASONS_MAX 500 /* that differ: behind them a question reads no further page */
+#define QUEUES_MAX                                                                                 \
+    20               /* those with the most dead jobs are looked at for the page of all dead jobs */
+#define ROWS_MAX 200 /* reasons of an answer: those of the most jobs */
+#define LISTED_MAX 100 /* queues of an answer */
+#define STEPS 12       /* when they died: the last day */
+#define STEP_MS INT64_C(7200000)
 
 /* Counts by reason: an object reason -> row, which is one of the answer. */
 struct tally {
     json_t *rows, *of;
-    int64_t seen;
+    int64_t seen, from_ms; /* from_ms: of the first step */
+    int pages;
     bool has_more;
 };
+
+/* Steps begin at full hours, so that they stand still from look to look. */
+static void tally_init(struct tally *t, struct api_call *call)
+{
+    *t = (struct tally){.rows = json_array(),
+                        .from_ms = (ask_now_ms(call->server) / STEP_MS - STEPS + 1) * STEP_MS};
+}
+
+static bool is_tired(const struct tally *t)
+{
+    return t->pages >= PAGES_MAX || json_array_size(t->rows) >= REASONS_MAX;
+}
 
 static void put_later(json_t *row, const struct reply *told)
 {
@@ -32,6 +47,29 @@ static void put_later(json_t *row, const struct reply *told)
 static int64_t number(const json_t *row, const char *name)
 {
     return json_integer_value(json_object_get(row, name));
+}
+
+static json_t *no_deaths(void)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < STEPS; i++)
+        (void)json_array_append_new(list, json_integer(0));
+    return list;
+}
+
+/* deaths: of later_v1_reasons, [step, jobs, ...]; a clock that was set back makes steps to come. */
+static void add_deaths(const json_t *row, const struct reply *deaths)
+{
+    const json_t *list = json_object_get(row, "deaths");
+
+    for (size_t i = 0; i + 1 < reply_count(deaths); i += 2) {
+        int64_t step = reply_int(reply_at(deaths, i));
+        json_t *n = step >= 0 && step < STEPS ? json_array_get(list, (size_t)step) : NULL;
+
+        if (n != NULL)
+            (void)json_integer_set(n, json_integer_value(n) + reply_int(reply_at(deaths, i + 1)));
+    }
 }
 
 /* Add a row of later_v1_reasons to the one of the same text. */
@@ -49,6 +87,7 @@ static void add(struct tally *t, const char *queue, const struct reply *told)
         json_put_int(row, "count", 0);
         json_put_int(row, "first_ms", first_ms);
         put_later(row, told);
+        json_put(row, "deaths", no_deaths());
         (void)json_array_append(t->rows, row);
         (void)json_object_set_new(t->of, json_string_value(json_object_get(row, "reason")), row);
     }
@@ -58,28 +97,30 @@ static void add(struct tally *t, const char *queue, const struct reply *told)
         json_put_int(row, "first_ms", first_ms);
     if (reply_int(reply_at(told, REASON_LAST_MS)) > number(row, "last_ms"))
         put_later(row, told);
+    add_deaths(row, reply_at(told, REASON_DEATHS));
     json_decref(key);
 }
 
-/* Count the reasons of a queue, of its last `most` dead jobs. 0, or -1 with call->err. */
-static int count(struct tally *t, struct api_call *call, const char *queue, int64_t most)
+/* Count the reasons of a queue, of its last `most` pages. 0, or -1 with call->err. */
+static int count(struct tally *t, struct api_call *call, const char *queue, int most)
 {
     struct reasons pages;
-    int64_t seen = 0;
     int rc = 0;
 
     reasons_init(&pages, queue);
+    pages.from_ms = t->from_ms;
+    pages.step_ms = STEP_MS;
     t->of = json_object();
-    while (rc == 0 && !pages.is_over && seen < most) {
+    while (rc == 0 && !pages.is_over && most-- > 0 && !is_tired(t)) {
         struct reply *page = reasons_next(&pages, call->server, &call->err);
 
         rc = page != NULL ? 0 : -1;
-        seen = reply_sum(seen, reply_int(reply_at(page, REASONS_SEEN)));
+        t->pages++;
+        t->seen = reply_sum(t->seen, reply_int(reply_at(page, REASONS_SEEN)));
         for (size_t i = REASONS_FIRST; i < reply_count(page); i++)
             add(t, queue, reply_at(page, i));
         reply_free(page);
     }
-    t->seen = reply_sum(t->seen, seen);
     t->has_more = t->has_more || !pages.is_over;
     json_decref(t->of);
     reasons_done(&pages);
@@ -125,6 +166,8 @@ static json_t *give(struct api_call *call, struct tally *t)
 
     json_put(out, "reasons", shown(t));
     json_put_int(out, "seen", t->seen);
+    json_put_int(out, "from_ms", t->from_ms);
+    json_put_int(out, "by_ms", STEP_MS);
     if (t->has_more || json_array_size(t->rows) > ROWS_MAX)
         json_put(out, "more", json_true());
     return out;
@@ -132,79 +175,86 @@ static json_t *give(struct api_call *call, struct tally *t)
 
 static json_t *reasons(struct api_call *call)
 {
-    struct tally t = {.rows = json_array()};
-    json_t *out = count(&t, call, call->name[0], SEEN_MAX) == 0 ? give(call, &t) : NULL;
+    struct tally t;
+    json_t *out;
 
+    tally_init(&t, call);
+    out = count(&t, call, call->name[0], PAGES_MAX) == 0 ? give(call, &t) : NULL;
     json_decref(t.rows);
     return out;
 }
 
 /* ---- all queues */
 
-/* Append {queue, dead} of the queues of a page that have dead jobs. */
-static void take_queues(json_t *list, const struct reply *page)
+static int by_dead(const void *a, const void *b)
 {
-    struct stats_rows rows = stats_page(page);
+    const struct row *one = a, *other = b;
 
-    for (size_t i = 0; i < stats_nqueues(&rows); i++) {
-        int64_t n = reply_int(stats_queue(&rows, i, QUEUE_DEAD));
-        json_t *one;
-
-        if (n == 0)
-            continue;
-        one = json_object();
-        json_put_reply(one, "queue", stats_queue(&rows, i, QUEUE_NAME));
-        json_put_int(one, "dead", n);
-        (void)json_array_append_new(list, one);
-    }
+    return compare(number(other->told, "dead"), number(one->told, "dead"));
 }
 
-/* {queues, more} of all queues with dead jobs, page by page. NULL with call->err. */
-static json_t *find_queues(struct api_call *call, int64_t now_ms)
+/* {queue, dead} of the queues with dead jobs, those with the most first. */
+static json_t *list_queues(const struct all_queues *all)
 {
-    json_t *list = json_array(), *out;
-    struct reply *page = NULL;
-    int pages = 0;
+    size_t n = 0;
+    struct row *sorted = mem_new((json_array_size(all->rows) + 1) * sizeof(*sorted));
+    json_t *list = json_array();
 
-    (void)now_ms;
-    do {
-        struct reply *next = api_ask(call, "later_v1_queues",
-                                     reply_str(reply_at(page, QUEUES_NEXT)), QUEUE_PAGE, NULL);
+    for (size_t i = 0; i < json_array_size(all->rows); i++) {
+        sorted[n].told = json_array_get(all->rows, i);
+        n += number(sorted[n].told, "dead") > 0;
+    }
+    qsort(sorted, n, sizeof(*sorted), by_dead);
+    for (size_t i = 0; i < n; i++) {
+        json_t *one = json_object();
 
-        reply_free(page);
-        page = next;
-        if (page == NULL) {
-            json_decref(list);
-            return NULL;
-        }
-        take_queues(list, page);
-    } while (reply_len(reply_at(page, QUEUES_NEXT)) > 0 && ++pages < QUEUE_PAGES_MAX);
-    out = json_object();
-    json_put(out, "queues", list);
-    json_put(out, "more", json_boolean(reply_len(reply_at(page, QUEUES_NEXT)) > 0));
-    reply_free(page);
+        json_put(one, "queue", json_incref(json_object_get(sorted[i].told, "queue")));
+        json_put_int(one, "dead", number(sorted[i].told, "dead"));
+        (void)json_array_append_new(list, one);
+    }
+    free(sorted);
+    return list;
+}
+
+/* The reasons of these queues, together. NULL with call->err. */
+static json_t *count_all(struct api_call *call, json_t *queues, bool is_part)
+{
+    size_t n = json_array_size(queues), i = 0;
+    struct tally t;
+    json_t *out = NULL;
+    int rc = 0;
+
+    tally_init(&t, call);
+    for (; rc == 0 && i < n && i < QUEUES_MAX && !is_tired(&t); i++) {
+        const json_t *one = json_array_get(queues, i);
+
+        rc = count(&t, call, json_string_value(json_object_get(one, "queue")),
+                   PAGES_MAX / (int)(n < QUEUES_MAX ? n : QUEUES_MAX));
+    }
+    t.has_more = t.has_more || i < n || is_part;
+    if (rc == 0)
+        out = give(call, &t);
+    json_decref(t.rows);
     return out;
 }
 
-/* A walk over ten thousand queues is not made for each look. */
 static json_t *dead(struct api_call *call)
 {
-    struct tally t = {.rows = json_array()};
-    json_t *found = kept_get(&call->api->dead_queues, find_queues, call, 0), *out = NULL;
-    json_t *list = json_object_get(found, "queues");
-    size_t n = json_array_size(list), i = 0;
+    const struct all_queues *all = all_queues_look(call);
+    json_t *list, *out;
 
-    while (i < n && i < QUEUES_MAX &&
-           count(&t, call, json_string_value(json_object_get(json_array_get(list, i), "queue")),
-                 SEEN_EACH) == 0)
-        i++;
-    t.has_more = t.has_more || i < n || json_is_true(json_object_get(found, "more"));
-    if (found != NULL && call->err.code == ERR_NONE) {
-        out = give(call, &t);
+    if (all == NULL)
+        return NULL;
+    list = list_queues(all);
+    out = count_all(call, list, all->is_part);
+    if (out != NULL) {
+        json_put_int(out, "dead", all->dead);
+        json_put_int(out, "dead_queues", (int64_t)json_array_size(list));
+        while (json_array_size(list) > LISTED_MAX)
+            (void)json_array_remove(list, json_array_size(list) - 1);
         json_put(out, "queues", json_incref(list));
     }
-    json_decref(found);
-    json_decref(t.rows);
+    json_decref(list);
     return out;
 }
 

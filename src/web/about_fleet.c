@@ -179,6 +179,11 @@ static json_t *make_health(struct api_call *call, int64_t now_ms)
     return health(call);
 }
 
+json_t *fleet_health(struct api_call *call, int64_t now_ms)
+{
+    return kept_get(&call->api->health, make_health, call, now_ms);
+}
+
 static json_t *oldest(const struct reply *r)
 {
     json_t *one = json_object();
@@ -200,17 +205,23 @@ static json_t *overview(struct api_call *call)
     struct reply *r = api_ask(call, "later_v1_summary", NULL);
     struct stats_rows rows = {reply_at(r, SUMMARY_ROWS), reply_at(r, SUMMARY_STATES),
                               reply_int(reply_at(r, SUMMARY_NOW))};
+    const struct all_queues *all;
     json_t *out, *well, *history;
 
     if (r == NULL)
         return NULL;
-    well = kept_get(&call->api->health, make_health, call, rows.now_ms);
+    well = fleet_health(call, rows.now_ms);
+    all = all_queues_look(call);
     history = kept_get(&call->api->history, history_of_all, call, rows.now_ms);
     out = api_object(rows.now_ms);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (reply_kind(reply_at(r, numbers[i].at)) == REPLY_INT)
             json_put_int(out, numbers[i].name, reply_int(reply_at(r, numbers[i].at)));
     }
+    if (all != NULL)
+        json_put_int(out, "dead", all->dead);
+    if (all != NULL && all->is_part)
+        json_put(out, "more_dead", json_true());
     if (reply_len(reply_at(r, SUMMARY_OLDEST)) > 0)
         json_put(out, "oldest_due", oldest(r));
     json_put(out, "worst", stats_queues_to_json(&rows));

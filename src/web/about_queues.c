@@ -35,27 +35,31 @@ static void put_running(json_t *list, const struct reply *running)
     json_decref(of);
 }
 
+/* The worst first; "after" is how many stand before the page. */
 static json_t *queues(struct api_call *call)
 {
-    char count[24];
-    struct reply *r, *running;
-    struct stats_rows rows;
+    size_t from = (size_t)api_number(call, "after", 0, ALL_QUEUES_MAX, 0);
+    size_t to = from + (size_t)api_number(call, "count", 1, QUEUES_MAX, QUEUES_MAX);
+    const struct all_queues *all = all_queues_look(call);
+    struct reply *running;
     json_t *out, *list;
+    char next[24];
 
-    (void)snprintf(count, sizeof(count), "%lld",
-                   (long long)api_number(call, "count", 1, QUEUES_MAX, QUEUES_MAX));
-    r = api_ask(call, "later_v1_queues", http_query(call->request, "after"), count, NULL);
-    if (r == NULL)
+    if (all == NULL)
         return NULL;
+    list = json_array();
+    for (size_t i = from; i < to && i < json_array_size(all->rows); i++)
+        (void)json_array_append_new(list, json_copy(json_array_get(all->rows, i)));
     running = api_ask(call, "later_v1_running", NULL);
-    rows = stats_page(r);
-    out = api_object(rows.now_ms);
-    list = stats_queues_to_json(&rows);
     put_running(list, running);
-    json_put(out, "queues", list);
-    json_put_if(out, "after", reply_at(r, QUEUES_NEXT));
     reply_free(running);
-    reply_free(r);
+    out = api_object_now(call);
+    json_put(out, "queues", list);
+    (void)snprintf(next, sizeof(next), "%zu", to);
+    if (to < json_array_size(all->rows))
+        json_put_text(out, "after", next, strlen(next));
+    if (all->is_part)
+        json_put(out, "more", json_true());
     return out;
 }
 

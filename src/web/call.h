@@ -10,6 +10,7 @@
 
 #include "ask/ask.h"
 #include "base/clock.h"
+#include "web/all_queues.h"
 #include "web/http.h"
 
 #define ANSWER_MS 2000   /* Redis may be silent for so long, */
@@ -25,7 +26,8 @@ struct kept {
 struct api {
     struct ask_server read, write; /* each with a user of its own */
     bool may_write, shows_payloads;
-    struct kept health, history, dead_queues;
+    struct kept health, history;
+    struct all_queues all_queues;
 };
 
 /* One question. */

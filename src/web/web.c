@@ -227,7 +227,7 @@ void web_free(struct web *w)
     recent_free(w->recent);
     json_decref(w->api.health.value);
     json_decref(w->api.history.value);
-    json_decref(w->api.dead_queues.value);
+    all_queues_done(&w->api.all_queues);
     mem_free_list(w->hosts);
     explicit_bzero(&w->access, sizeof(w->access));
     free(w);

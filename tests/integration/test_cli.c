@@ -938,6 +938,8 @@ static void test_ls_running(void **state)
     (void)snprintf(runs, sizeof(runs), "%s 1767225600000,", id);
     (void)snprintf(key, sizeof(key), ROOT ":worker:%s", epoch);
     reply_free(test_redis_call(&redis, "HSET", key, "runs", runs, NULL));
+    (void)snprintf(runs, sizeof(runs), "%s 60000,", id);
+    reply_free(test_redis_call(&redis, "HSET", key, "timeouts", runs, NULL));
     assert_int_equal(run("ls", "--running", NULL), 0);
     assert_int_equal(lines_of(&out), 3);
     assert_no_controls(&out);
@@ -951,11 +953,13 @@ static void test_ls_running(void **state)
     assert_string_equal(field(line, "queue"), "mail");
     assert_string_equal(field(line, "host"), "box\033[2J");
     assert_int_equal(json_integer_value(json_object_get(line, "since_ms")), 1767225600000);
+    assert_int_equal(json_integer_value(json_object_get(line, "timeout_ms")), 60000);
     json_decref(line);
     assert_int_equal(run("--json", "ls", "work", "--state", "running", NULL), 0);
     line = out_json();
     assert_string_equal(field(line, "key_base64"), "a/8=");
     assert_null(json_object_get(line, "since_ms"));
+    assert_null(json_object_get(line, "timeout_ms"));
     json_decref(line);
     assert_int_equal(run("--json", "show", other, NULL), 0);
     line = out_json();

@@ -262,6 +262,12 @@ static void test_reasons(void **state)
                         "[exit status 7: order * 1 2000 2000 j00000000002]]");
     assert_string_equal(fcall("later_v1_reasons mail '' 3"),
                         "[3000 j00000000004 3 [no route to host * 1 3000 3000 j00000000004]]");
+    /* In which step of a second each died; 1000 is before the first one. */
+    assert_string_equal(fcall("later_v1_reasons mail '' 500 2000 1000"),
+                        "[ 6 [no route to host * 3 1000 3000 j00000000004 [1 2]] "
+                        "[exit status 7: order * 1 2000 2000 j00000000002 [0 1]]]");
+    assert_string_equal(fcall("later_v1_reasons mail '' 4 3001 1"),
+                        "[3000 j00000000003 4 [no route to host * 2 3000 3000 j00000000004 []]]");
     (void)redis("ZADD R:dead:mail 9000 j00000000007"); /* a new one is not met on the way */
     assert_starts(send_line("FCALL later_v1_reasons 1 " ROOT " mail '' 1"),
                   "[9000 j00000000007 1]");
@@ -271,9 +277,31 @@ static void test_reasons(void **state)
     assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 0");
     assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 501");
     assert_refused("ELATER_ARGS", "later_v1_reasons mail junk 9");
+    assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 9 0");
+    assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 9 0 0");
+    assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 9 -1 5");
+    assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 9 x 5");
     assert_refused("ELATER_QUEUE", "later_v1_reasons a:b '' 9");
     (void)redis("SET R:dead:mail x");
     assert_refused("ELATER_TYPE", "later_v1_reasons mail '' 9");
+}
+
+/* However the times of their outcomes jump, a page tells no more pairs than it has jobs. */
+static void test_deaths_out_of_order(void **state)
+{
+    int64_t died = 0;
+
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        bury(1000 * (i % 2), i, "full");
+        (void)redis("ZADD R:dead:mail %d j%011d", i, i);
+    }
+    (void)fcall("later_v1_reasons mail '' 500 0 1000");
+    for (int i = 0; i < 500; i++) {
+        assert_int_equal(int_at(2, 5, 2 * i, -1), (i + 1) % 2);
+        died += int_at(2, 5, 2 * i + 1, -1);
+    }
+    assert_int_equal(died, 500);
 }
 
 /* The pages behind this cursor, of two jobs each: how many jobs are seen, and in how many pages. */
@@ -505,6 +533,7 @@ int main(void)
                                        FX_TEST(test_summary),
                                        FX_TEST(test_summary_with_foreign_keys),
                                        FX_TEST(test_reasons),
+                                       FX_TEST(test_deaths_out_of_order),
                                        FX_TEST(test_pages_of_reasons),
                                        FX_TEST(test_reasons_with_outputs),
                                        FX_TEST(test_both_fold_alike),

@@ -170,9 +170,9 @@ static void test_long_runs(void **state)
     fake_run(f, 6000);
     assert_int_equal(sched_runs(f->s, fake_now(f), 7000, runs, 2), 2);
     assert_int_equal(sched_runs(f->s, fake_now(f), 5000, runs, 2), 2);
-    assert_string_equal(runs[0].id, J1);
+    assert_string_equal(runs[0].job->id, J1);
     assert_in_range(runs[0].ms, 9900, 10000);
-    assert_string_equal(runs[1].id, J2);
+    assert_string_equal(runs[1].job->id, J2);
     assert_in_range(runs[1].ms, 7900, 8000);
     fake_free(f);
 }

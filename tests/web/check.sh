@@ -38,7 +38,7 @@ run() {
 }
 
 cp ./*.mjs package.json package-lock.json "$work"
-export OPENAPI="$top/etc/later-web.openapi.json"
+export OPENAPI="$top/etc/later-web.openapi.json" WEB_DOC="$top/doc/web.md"
 cd "$work"
 run npm ci --silent --no-audit --no-fund
 run node scene.mjs node run.mjs

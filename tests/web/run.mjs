@@ -12,6 +12,7 @@ import {chromium} from 'playwright-core';
 import {behaviour} from './behaviour.mjs';
 import {discover} from './discover.mjs';
 import {keyboard} from './keyboard.mjs';
+import {questions} from './questions.mjs';
 
 const {BASE_URL, TOKEN = '', SHOTS, CHROMIUM = '/usr/bin/chromium'} = process.env;
 const DEADLINE_MS = 30000;
@@ -78,6 +79,7 @@ const look = (page, selectors) => page.evaluate((wanted) => {
     if (chart.querySelectorAll('details table tbody tr').length === 0) out.push('a chart has no table');
     if (words.length < 10) out.push('a chart has no words');
   }
+  if (main.querySelector('.spark') && main.querySelectorAll(':scope > .behind tbody tr').length === 0) out.push('the small charts have no table');
   for (const cell of main.querySelectorAll('td.num'))
     if (innerWidth > 920 && !cell.closest('.box') && getComputedStyle(cell).textAlign !== 'right') out.push('a number is not at the right');
   return [...out, ...window.reports.map((r) => `CSP report: ${r}`)];
@@ -112,7 +114,9 @@ async function main() {
     await Promise.all([VARIANTS.slice(0, 1), VARIANTS.slice(1)].map(async (some) => {
       for (const v of some) await see(browser, v, pages);
     }));
-    await behaviour({open: (width = 1280) => open(browser, {width, look: 'light'}), visit, axe, fault, base: BASE_URL, token: TOKEN, pages});
+    const t = {open: (width = 1280) => open(browser, {width, look: 'light'}), visit, axe, fault, base: BASE_URL, token: TOKEN, pages};
+    await questions(t);
+    await behaviour(t);
   } finally {
     await browser.close();
   }

@@ -40,7 +40,7 @@ async function fill(s) {
     // One deploys; the others wait for its lock.
     s.add('deploy', 'lock', 'site', '{"version":"2.4.1","hosts":["web1","web2"]}')
       .then(() => many(4, (i) => s.add('deploy', 'lock', 'site', `{"version":"2.4.${i + 2}"}`))),
-    many(4, (i) => s.add('render', 'sem', 'gpu', 'key', `film:${i % 2}`, 'trace', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', `scene ${i}`)),
+    many(4, (i) => s.add('render', 'sem', 'gpu', 'timeout', '1h', 'key', `film:${i % 2}`, 'trace', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', `scene ${i}`)),
     many(3, (i) => s.add('pulse', 'rate', 'gateway', `call ${i}`)),
     many(6, (i) => s.add('backup', `disk ${i}`))
       .then(() => s.call('later_pause', 'backup', 'by', 'anna@ops1', 'reason', 'the disk is full, ticket 1482')),

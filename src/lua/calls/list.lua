@@ -6,9 +6,10 @@
 -- row: [id or '' for a raw member, score, priority, tries, first line of the outcome (of a running
 -- job: its progress), payload bytes, first 64 bytes of the payload, gate, key]. The last two are ''
 -- where there is none. gate: where a parked job waits; '' when it is granted. Its score is its
--- ticket. A running job has three values more: its queue, the host of its worker and since when it
--- runs, in ms ('' where that is not known; its worker tells it after five seconds). QUEUE * stands
--- for the running jobs of all queues.
+-- ticket. A running job has four values more: its queue, the host of its worker, since when it runs
+-- and its timeout, both ms ('' where that is not known; its worker tells them after five seconds.
+-- A timeout of its own is told at once; '' also stands for none). QUEUE * stands for the running
+-- jobs of all queues.
 -- no-writes. Cost: O(log n + COUNT); for running O(all running jobs / pages).
 
 local rooms, job_sets, jobs, waiters = use(
@@ -78,7 +79,8 @@ local function running_page(R, queue, offset, count)
     if job and (queue == '*' or job.queue == queue) then
       one[10] = job.queue
       one[11] = redis.call('HGET', R .. ':worker:' .. ids[i + 1], 'host') or ''
-      one[12] = rooms.running_since(R, ids[i + 1], ids[i]) or ''
+      local since_ms, timeout_ms = rooms.run_times(R, ids[i + 1], ids[i])
+      one[12], one[13] = since_ms or '', timeout_ms or job.t or ''
       reply[#reply + 1] = one
     end
   end

@@ -1,5 +1,5 @@
--- later_v1_reasons R QUEUE CURSOR COUNT
---   -> [next cursor, seen, [reason, count, first_ms, last_ms, last_id]...]
+-- later_v1_reasons R QUEUE CURSOR COUNT [FROM_MS STEP_MS]
+--   -> [next cursor, seen, [reason, count, first_ms, last_ms, last_id, deaths]...]
 --
 -- What the dead jobs of a queue died of: one page of them, those that died last first. CURSOR: ''
 -- first, then what the page before returned; '' behind the last page. COUNT: at most 500 jobs.
@@ -9,6 +9,9 @@
 -- same rule). count: how many jobs of the page died of it; first_ms, last_ms: when; last_id: the
 -- last of them. The caller adds up the pages: a reason comes once in each. A job without an outcome
 -- is seen and has no reason.
+-- deaths, where FROM_MS and STEP_MS are given: [step, jobs, ...], how many of them died in which step
+-- of STEP_MS; the first one, 0, begins at FROM_MS. Those that died before are left out. A step may
+-- come more than once: the caller adds up.
 -- no-writes. Errors: ELATER_ARGS QUEUE TYPE. Cost: O(log n + COUNT), about 512 KiB of outcomes:
 -- Redis reads them with their outputs.
 
@@ -39,7 +42,7 @@ local function fold(text)
 end
 
 -- Count a job in its group. The jobs come the last first, so of those that died at once the first
--- that comes is the last.
+-- that comes is the last. -> the group
 local function count(groups, order, reason, id, ms)
   local g = groups[reason]
   if not g then
@@ -49,6 +52,17 @@ local function count(groups, order, reason, id, ms)
     g[4], g[5] = ms, id
   end
   g[2], g[3] = g[2] + 1, ms > 0 and (ms < g[3] or g[3] == 0) and ms or g[3]
+  return g
+end
+
+-- Count a death in its step. Jobs come in the order of their deaths, so mostly the last pair is it.
+local function count_death(g, step)
+  local deaths = g[6]
+  if deaths[#deaths - 1] == step then
+    deaths[#deaths] = deaths[#deaths] + 1
+  else
+    deaths[#deaths + 1], deaths[#deaths + 2] = step, 1
+  end
 end
 
 -- Read outcomes until they have BYTES, ever more at once, but no more than would fit if each were
@@ -100,8 +114,10 @@ end
 
 register('later_v1_reasons', {'no-writes'}, function(R, args)
   local queue, cursor, most = check_queue(args[1]), args[2], whole(args[3])
-  if not cursor or not most or most < 1 or most > COUNT_MAX then
-    fail('ELATER_ARGS', 'give QUEUE CURSOR COUNT (1 to ' .. int(COUNT_MAX) .. ')')
+  local from, step = whole(args[4]), whole(args[5])
+  if not cursor or not most or most < 1 or most > COUNT_MAX or
+     (args[4] and not (from and step and step > 0)) then
+    fail('ELATER_ARGS', 'give QUEUE CURSOR COUNT (1 to ' .. int(COUNT_MAX) .. ') [FROM_MS STEP_MS]')
   end
   local key = R .. ':dead:' .. queue
   local rank, ids, groups, order = page_start(key, cursor), {}, {}, {}
@@ -114,7 +130,12 @@ register('later_v1_reasons', {'no-writes'}, function(R, args)
   for i = 1, seen do
     local when, text = string.match(outcomes[i] or '', '^%a+ %d+ (%d+) %d+ ([^\n]*)')
     if when then
-      count(groups, order, fold(text), ids[i], whole(when) or 0)
+      local ms = whole(when) or 0
+      local g = count(groups, order, fold(text), ids[i], ms)
+      g[6] = g[6] or from and {}
+      if from and ms >= from then
+        count_death(g, math.floor((ms - from) / step))
+      end
     end
   end
   return {seen < rank and rows[2 * seen] .. ' ' .. ids[seen] or '', seen, unpack(order)}

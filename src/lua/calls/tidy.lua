@@ -7,8 +7,8 @@
 -- and the cursors of schedules that are gone, buries raw members that can never be due, restores
 -- lost flags of priorities, removes stale entries of R:await, old notes and empty names, and writes
 -- notes of queues with due jobs that no worker serves. Fields: how the worker is, for
--- later_v1_health (room unsent refused skew_ms limits modes defects reload runs), and what it
--- counted since its last tidy: retried (added to R:stats), series:<queue> (series/series.lua) and
+-- later_v1_health (room unsent refused skew_ms limits modes defects reload runs timeouts), and what
+-- it counted since its last tidy: retried (added to R:stats), series:<queue> (series/series.lua) and
 -- keys (series/ranks.lua); others are ignored. Then it writes the series.
 -- Cost: O(queues named + workers + due queues).
 
@@ -229,7 +229,7 @@ end
 
 local STATE = {room = true, unsent = true, refused = true, skew_ms = true, limits = true,
                modes = true, defects = true, reload = true,
-               runs = true}
+               runs = true, timeouts = true}
 
 local function keep_state(R, epoch, fields, now_ms)
   for i = 1, #fields, 2 do

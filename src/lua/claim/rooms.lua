@@ -101,10 +101,12 @@ function rooms.defect_in(R, worker, queue)
   return nil
 end
 
--- -> since when a running job runs, ms; nil: its worker has not said. epoch: of its worker, as text
-function rooms.running_since(R, epoch, id)
-  local runs = redis.call('HGET', R .. ':worker:' .. epoch, 'runs') or ''
-  return whole(string.match(runs, id .. ' (%d+),'))
+-- -> since when a running job runs, and how long it may run, both ms; nil: its worker has not said,
+-- or it may run for ever. epoch: of its worker, as text
+function rooms.run_times(R, epoch, id)
+  local told = redis.call('HMGET', R .. ':worker:' .. epoch, 'runs', 'timeouts')
+  local pattern = id .. ' (%d+),'
+  return whole(string.match(told[1] or '', pattern)), whole(string.match(told[2] or '', pattern))
 end
 
 -- Is the queue one of these that a worker serves? queues: as in R:worker:<epoch>, nil for none

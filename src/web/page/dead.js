@@ -1,6 +1,7 @@
 // What jobs died of, grouped by reason.
 import {html} from './dom.js';
 import {askBulk} from './ask.js';
+import {ChartTable} from './charts.js';
 import {count, number, plain, plural, short} from './format.js';
 import {Button, JobLink, Link, QueueLink, Table, Text, When} from './parts.js';
 
@@ -22,6 +23,7 @@ function Reasons({page, rows, more}) {
     {head: 'Reason', wide: true, cell: (r) => html`<${Text} value=${r.reason === '' ? '(no reason told)' : r.reason} most=${240} />`},
     {head: 'Queue', cell: (r) => html`<${QueueLink} name=${r.queue} />`},
     {head: 'Dead', num: true, cell: (r) => html`<b>${count(r.count, r.more)}</b>`},
+    {head: 'Last day', cell: (r) => html`<${Spark} deaths=${r.deaths} />`},
     {head: 'First', num: true, cell: (r) => html`<${When} ms=${r.first_ms} now=${page.now} />`},
     {head: 'Last', num: true, cell: (r) => html`<${When} ms=${r.last_ms} now=${page.now} />`},
     {head: 'Newest', cell: (r) => r.last_id && html`<${JobLink} id=${r.last_id} />`},
@@ -30,22 +32,30 @@ function Reasons({page, rows, more}) {
   return html`<${Table} label="Reasons" columns=${columns} rows=${rows} id=${(r) => `${r.queue} ${r.reason}`} empty="No dead job." />`;
 }
 
+// When the jobs of a reason died, in the last day.
+function Spark({deaths}) {
+  const most = Math.max(...deaths, 1);
+  return html`<svg class="spark" role="img" width="72" height="18" aria-label=${`in the last day: ${deaths.join(' ')}`}><path
+    class="grid" d="M0 17.5H72" />${deaths.map((n, i) => n > 0 && html`<rect class="area c" x=${6 * i} width="5"
+    y=${17 - Math.ceil(16 * n / most)} height=${Math.ceil(16 * n / most)} />`)}</svg>`;
+}
+
 function view({page, data}) {
   const only = page.params.get('queue');
-  const rows = data.reasons.filter((r) => only === null || r.queue === only).sort((a, b) => b.count - a.count);
-  const queues = [...data.queues].sort((a, b) => b.dead - a.dead);
-  const all = queues.reduce((sum, q) => sum + q.dead, 0);
+  const {reasons, queues, from_ms: from, by_ms: by} = data;
   return html`
     ${queues.length > 0 && html`<nav class="tabs" aria-label="Queue"><ul><li><${Link} to=${['dead']}
-      aria-current=${only === null ? 'true' : null}>all queues${only === null && html` <span class="num">${count(all, data.more)}</span>`}<//></li>
-      ${queues.filter((q, i) => i < TABS || q.queue === only).map((q) => html`<li key=${q.queue}><${Link} to=${['dead']}
+      aria-current=${only === null ? 'true' : null}>all queues${only === null && html` <span class="num">${count(data.dead, data.more)}</span>`}<//></li>
+      ${queues.slice(0, TABS).map((q) => html`<li key=${q.queue}><${Link} to=${['dead']}
         params=${{queue: q.queue}} aria-current=${only === q.queue ? 'true' : null}><bdi>${plain(q.queue)}</bdi> <span
         class="num">${number(q.dead)}</span><//></li>`)}
-      ${queues.length > TABS && html`<li><${Link} to=${['queues']}>and ${number(queues.length - TABS)} more<//></li>`}</ul></nav>`}
+      ${data.dead_queues > TABS && html`<li><${Link} to=${['queues']}>and ${number(data.dead_queues - TABS)} more<//></li>`}</ul></nav>`}
     ${only !== null && html`<p><${Link} to=${['queues', only]} params=${{state: 'dead'}}>
       Dead jobs of <bdi>${plain(only)}</bdi>, one by one<//></p>`}
-    <${Reasons} page=${page} rows=${rows} more=${data.more} />
-    <p class="quiet">${plural(rows.length, 'reason', data.more)}. Numbers in them are written as *, so that reasons that differ only by a number count together.</p>`;
+    <${Reasons} page=${page} rows=${reasons} more=${data.more} />
+    ${reasons.length > 0 && html`<${ChartTable} title="when they died" times=${reasons[0].deaths.map((_, i) => from + i * by)}
+      series=${reasons.map((r) => ({name: short(r.reason || '(none told)', 40), values: r.deaths}))} format=${number} />`}
+    <p class="quiet">${plural(reasons.length, 'reason', data.more)}. Numbers in them are written as *, so that reasons that differ only by a number count together.</p>`;
 }
 
 // The page of one queue asks for that queue only, which sees more of its jobs.
@@ -53,8 +63,7 @@ async function load({get, params}) {
   const queue = params.get('queue');
   if (queue === null) return get(['dead']);
   const answer = await get(['queues', queue, 'reasons']);
-  const reasons = answer.reasons.map((r) => ({...r, queue}));
-  return {...answer, reasons, queues: [{queue, dead: answer.seen}]};
+  return {...answer, queues: [{queue, dead: answer.seen}]};
 }
 
 export default {title: () => 'Dead', load, view};

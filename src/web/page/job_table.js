@@ -1,8 +1,16 @@
 // Jobs as rows. What is shown of one depends on its state.
 import {html} from './dom.js';
-import {bytesOf, number, plain} from './format.js';
+import {bytesOf, isNumber, number, plain, span} from './format.js';
 import {askCancel, sendNow} from './ask.js';
-import {Button, Due, GateOf, JobLink, Name, Progress, QueueLink, Table, Text, When} from './parts.js';
+import {Bar, Button, Due, GateOf, JobLink, Name, Progress, QueueLink, Table, Text, When} from './parts.js';
+
+// How much of the time that it may take a run has taken.
+function Used({job: {since_ms: since, timeout_ms: all}, now}) {
+  if (!isNumber(all)) return html`<span class="quiet">–</span>`;
+  const share = isNumber(since) ? Math.max(0, now - since) / all : 0;
+  return html`${isNumber(since) && html`<${Bar} value=${share} max=${1} label="share of the timeout" /> <span
+    class=${share > 0.8 ? 'warn' : null}>${Math.floor(100 * share)} %</span> `}of ${span(all)}`;
+}
 
 const columnsOf = {
   due: (page) => [{head: 'Due', num: true, cell: (j) => html`<${Due} ms=${j.due_ms} now=${page.now} />`}],
@@ -10,6 +18,7 @@ const columnsOf = {
   running: (page) => [
     {head: 'Host', cell: (j) => (j.host ? html`<${Name} value=${j.host} />` : html`<span class="quiet">worker ${number(j.worker)}</span>`)},
     {head: 'Since', num: true, cell: (j) => html`<${When} ms=${j.since_ms} now=${page.now} />`},
+    {head: 'Of its timeout', num: true, cell: (j) => html`<${Used} job=${j} now=${page.now} />`},
     {head: 'Progress', wide: true, cell: (j) => html`<${Progress} text=${j.progress} />`},
   ],
   dead: (page) => [

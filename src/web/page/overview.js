@@ -35,6 +35,7 @@ function Figures({data: d, now}) {
     <${Tile} label="Running" to=${['running']}>${number(d.running)}<//>
     <${Tile} label="Jobs" to=${['queues']}>${count(d.jobs, d.more)}<//>
     <${Tile} label="Parked" to=${['gates']} kind=${d.parked > 0 ? 'warn' : null}>${number(d.parked)}<//>
+    <${Tile} label="Dead" to=${['dead']} kind=${d.dead > 0 ? 'bad' : null}>${count(d.dead, d.more_dead)}<//>
     <${Tile} label="Workers" to=${['workers']} kind=${d.workers === 0 ? 'bad' : null}>${number(d.workers)}<//>
     <${Tile} label="Queues" to=${['queues']}>${number(d.queues)}<//>
     <${Tile} label="Oldest due">${d.oldest_due ? html`<${Due} ms=${d.oldest_due.due_ms} now=${now} /> <small><${QueueLink}

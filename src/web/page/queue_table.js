@@ -1,4 +1,4 @@
-// Queues as rows, the worst first.
+// Queues as rows.
 import {html} from './dom.js';
 import {count, isNumber, number} from './format.js';
 import {Due, Paused, QueueLink, Table, Trouble} from './parts.js';
@@ -21,24 +21,6 @@ const deadOf = (q) => href(['dead'], {queue: q.queue});
 export const waiting = (q) => (q.waiting ?? 0) + (q.raw ?? 0);
 
 export const isIdle = (q) => waiting(q) === 0 && !(q.running > 0) && !(q.parked > 0) && !(q.dead > 0) && !q.paused;
-
-// What keeps most jobs from being done, first.
-const weight = (q, now) => [
-  q.paused && waiting(q) > 0 ? 1 : 0,
-  isNumber(q.due_ms) ? Math.max(0, now - q.due_ms - 5000) : 0,
-  q.dead ?? 0,
-  q.parked ?? 0,
-  waiting(q),
-];
-
-export function worstFirst(rows, now) {
-  const weighed = rows.map((q) => ({q, w: weight(q, now)}));
-  weighed.sort((a, b) => {
-    const k = a.w.findIndex((v, i) => v !== b.w[i]);
-    return k < 0 ? 0 : b.w[k] - a.w[k];
-  });
-  return weighed.map(({q}) => q);
-}
 
 // Where no row says how many run, nothing is said about it.
 const columnsOf = (rows, now) => COLUMNS(now).filter((c) => c.head !== 'Running' || rows.some((q) => isNumber(q.running)));

@@ -2,7 +2,7 @@
 import {Component, html} from './dom.js';
 import {plural} from './format.js';
 import {Pager} from './parts.js';
-import {isIdle, QueueTable, worstFirst} from './queue_table.js';
+import {isIdle, QueueTable} from './queue_table.js';
 
 class View extends Component {
   render({page, data}, {find = ''}) {
@@ -12,15 +12,16 @@ class View extends Component {
       <p class="filter"><label for="find">Name contains</label><input id="find" type="search" autocomplete="off" spellcheck=${false}
         value=${find} onInput=${(e) => this.setState({find: e.currentTarget.value})} />
         ${data.after && html`<span class="quiet">of the ${plural(data.queues.length, 'queue')} of this part</span>`}</p>
-      <${QueueTable} rows=${worstFirst(rows.filter((q) => !isIdle(q)), page.now)} now=${page.now} />
+      <${QueueTable} rows=${rows.filter((q) => !isIdle(q))} now=${page.now} />
       ${idle.length > 0 && html`<details class="idle"><summary>${plural(idle.length, 'idle queue')}</summary>
         <${QueueTable} rows=${idle} now=${page.now} label="Idle queues" /></details>`}
+      ${data.more && html`<p class="quiet">Not all queues have been looked at yet.</p>`}
       <${Pager} to=${['queues']} params=${{}} name="after" now=${page.params.get('after')} next=${data.after} />`;
   }
 }
 
 export default {
   title: () => 'Queues',
-  load: ({get, params}) => get(['queues'], {after: params.get('after'), count: 500}),
+  load: ({get, params}) => get(['queues'], {after: params.get('after')}),
   view: View,
 };

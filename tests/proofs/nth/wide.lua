@@ -210,7 +210,7 @@ READERS = {'later_show $kept1', 'later_show $dead2', 'later_explain $wait1', 'la
                        'later_explain $kept1', 'later_explain $w1uniq', 'later_explain $wait3', 'later_result $kept1',
                        'later_result $dead1', "later_v1_list mail due '' 10", "later_v1_list mail dead '' 10",
                        "later_v1_list mail running '' 10", "later_v1_list mail done '' 10", 'later_v1_metrics 0 retried',
-                       "later_v1_reasons mail '' 500", "later_v1_queues '' 1", 'later_v1_ahead mail 0 60000 60',
+                       "later_v1_reasons mail '' 500", "later_v1_reasons mail '' 500 0 1000", "later_v1_queues '' 1", 'later_v1_ahead mail 0 60000 60',
                        "later_v1_export mail due 1 '' '' 100", "later_v1_export mail dead 1 '' '' 100",
                        "later_v1_audit jobs '' 100", "later_v1_audit running '' 100", "later_v1_audit workers '' 100",
                        "later_v1_audit queue '' 100 mail gate", "later_v1_audit keys '' 100 jobs hash heads zset",

@@ -17,13 +17,19 @@ static void make_queue_page(struct maker *k)
 
 static void make_reasons(struct maker *k)
 {
+    int64_t from = -1, step = 1 + any(k, 100000);
     int q, count = 1 + (int)any(k, 500);
 
     begin(k, "later_v1_reasons");
     q = queue_arg(k);
     arg(k, "");
     number(k, count);
-    model_reasons(k->m, q, count, k->want);
+    if (any(k, 2) > 0) {
+        from = MODEL_MS(k->m) - any(k, 1000000);
+        number(k, from);
+        number(k, step);
+    }
+    model_reasons(k->m, q, count, from, step, k->want);
 }
 
 /* Of large raw members not every span is told apart. */

@@ -423,7 +423,7 @@ void model_stats_of(struct model *m, int q, struct buf *out); /* the values of o
 
 void model_queue_page(struct model *m, const char *after, int count, struct buf *out);
 /* The first page. */
-void model_reasons(struct model *m, int q, int count, struct buf *out);
+void model_reasons(struct model *m, int q, int count, int64_t from, int64_t step, struct buf *out);
 /* Does a raw member of the queue make the library count roughly? */
 bool model_has_large_raw(struct model *m, int q);
 void model_ahead(struct model *m, int q, int64_t from, int64_t step, int steps, struct buf *out);

@@ -35,7 +35,25 @@ struct reason {
     char text[600];
     int64_t count, first, last;
     const char *id;
+    struct buf deaths; /* "STEP JOBS " of each run of deaths in one step */
+    int64_t step, in_step;
 };
+
+/* Write the run of deaths that ends here. */
+static void end_run(struct reason *r)
+{
+    if (r->in_step > 0)
+        buf_printf(&r->deaths, "%lld %lld ", (long long)r->step, (long long)r->in_step);
+    r->in_step = 0;
+}
+
+static void count_death(struct reason *r, int64_t step)
+{
+    if (r->in_step > 0 && r->step != step)
+        end_run(r);
+    r->step = step;
+    r->in_step++;
+}
 
 static bool is_digit(char c)
 {
@@ -66,7 +84,8 @@ static void fold(const char *text, size_t n, char *to)
 }
 
 /* Jobs come the last first. Returns how many reasons there are. */
-static size_t count_reason(struct reason *list, size_t n, const struct model_job *j)
+static size_t count_reason(struct reason *list, size_t n, const struct model_job *j, int64_t from,
+                           int64_t step)
 {
     long long when;
     int at = 0;
@@ -79,7 +98,7 @@ static size_t count_reason(struct reason *list, size_t n, const struct model_job
     while (i < n && strcmp(list[i].text, text) != 0)
         i++;
     if (i == n) {
-        list[i] = (struct reason){.first = when, .last = when, .id = j->id};
+        list[i] = (struct reason){.first = when, .last = when, .id = j->id, .deaths = BUF_INIT};
         (void)snprintf(list[i].text, sizeof(list[i].text), "%s", text);
         n++;
     }
@@ -89,10 +108,12 @@ static size_t count_reason(struct reason *list, size_t n, const struct model_job
         list[i].last = when;
         list[i].id = j->id;
     }
+    if (from >= 0 && when >= from)
+        count_death(&list[i], (when - from) / step);
     return n;
 }
 
-void model_reasons(struct model *m, int q, int count, struct buf *out)
+void model_reasons(struct model *m, int q, int count, int64_t from, int64_t step, struct buf *out)
 {
     static struct reason list[MODEL_JOBS];
     struct model_job *row[MODEL_JOBS];
@@ -101,7 +122,7 @@ void model_reasons(struct model *m, int q, int count, struct buf *out)
     char next[64] = "";
 
     for (size_t i = 0; i < seen; i++)
-        reasons = count_reason(list, reasons, row[n - 1 - i]);
+        reasons = count_reason(list, reasons, row[n - 1 - i], from, step);
     if (seen < n)
         (void)snprintf(next, sizeof(next), "%lld %s", (long long)row[n - seen]->score,
                        row[n - seen]->id);
@@ -115,6 +136,10 @@ void model_reasons(struct model *m, int q, int count, struct buf *out)
         out_int(out, list[i].first);
         out_int(out, list[i].last);
         out_text(out, list[i].id);
+        end_run(&list[i]);
+        if (from >= 0)
+            buf_printf(out, "[ %s] ", buf_str(&list[i].deaths));
+        buf_done(&list[i].deaths);
         buf_puts(out, "] ");
     }
     buf_puts(out, "] ");

@@ -233,6 +233,7 @@ static const char *const CALLS[] = {
     "later_v1_running",
     "later_v1_summary",
     "later_v1_reasons mail '' 500",
+    "later_v1_reasons mail '' 500 1767225600000 7200000",
     "later_v1_ahead mail 1767225600000 60000 60",
     "later_v1_gate_names '' 250",
     "later_v1_note stray-key x",
@@ -646,6 +647,7 @@ static void test_odd_arguments(void **state)
     make_world();
     assert_refused("ELATER_ARGS", "later_v1_list mail due 1:99999999999999999999 5");
     assert_refused("ELATER_ARGS", "later_v1_queues .0:99999999999999999999 5");
+    assert_refused("ELATER_ARGS", "later_v1_reasons mail '' 5 0 99999999999999999999");
     assert_refused("ELATER_ARGS", "later_v1_ahead mail 99999999999999999999 1000 5");
     assert_refused("ELATER_ARGS", "later_v1_ahead mail 0 9007199254740991 60");
     assert_refused("ELATER_ARGS", "later_v1_gate_names 5:99999999999999999999 5");

@@ -1,0 +1,180 @@
+#include "web/all_queues.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask/replies.h"
+#include "base/mem.h"
+#include "json/stats.h"
+#include "web/about_fleet.h"
+#include "web/call.h"
+
+#define PAGE "100"
+#define PAGES_AT_ONCE 20 /* each takes Redis a millisecond */
+#define PAGES_MAX 1000   /* of a walk: queues with jobs in many sets come in small pages */
+#define EACH_MS 10000
+#define LATE_MS 5000 /* a job that has been due for less is none of trouble */
+
+/* ---- order */
+
+/* What keeps most jobs from being done comes first. */
+enum { BY_CAUSE, BY_PAUSE, BY_LATENESS, BY_DEAD, BY_PARKED, BY_WAITING, WEIGHTS };
+
+struct weighed {
+    json_t *row;
+    size_t place; /* of equal ones the first stays the first */
+    int64_t by[WEIGHTS];
+};
+
+static int64_t number(const json_t *row, const char *name)
+{
+    return json_integer_value(json_object_get(row, name));
+}
+
+/* The names of the queues that are a cause of bad health, as the keys of an object. */
+static json_t *accused(struct api_call *call, int64_t now_ms)
+{
+    json_t *health = fleet_health(call, now_ms), *names = json_object();
+    const json_t *causes = json_object_get(health, "causes");
+
+    for (size_t i = 0; i < json_array_size(causes); i++) {
+        const char *queue = json_string_value(json_object_get(json_array_get(causes, i), "queue"));
+
+        if (queue != NULL)
+            (void)json_object_set_new(names, queue, json_true());
+    }
+    json_decref(health);
+    return names;
+}
+
+static void weigh(struct weighed *w, const json_t *causes, int64_t now_ms)
+{
+    const json_t *due = json_object_get(w->row, "due_ms");
+    int64_t late_ms = due != NULL ? now_ms - json_integer_value(due) - LATE_MS : 0;
+
+    w->by[BY_WAITING] = number(w->row, "waiting") + number(w->row, "raw");
+    w->by[BY_PARKED] = number(w->row, "parked");
+    w->by[BY_DEAD] = number(w->row, "dead");
+    w->by[BY_LATENESS] = late_ms > 0 ? late_ms : 0;
+    w->by[BY_PAUSE] = json_object_get(w->row, "paused") != NULL && w->by[BY_WAITING] > 0;
+    w->by[BY_CAUSE] =
+        json_object_get(causes, json_string_value(json_object_get(w->row, "queue"))) != NULL;
+}
+
+static int worst_first(const void *a, const void *b)
+{
+    const struct weighed *one = a, *other = b;
+
+    for (size_t i = 0; i < WEIGHTS; i++)
+        if (one->by[i] != other->by[i])
+            return one->by[i] > other->by[i] ? -1 : 1;
+    return one->place < other->place ? -1 : 1;
+}
+
+/* What these rows say becomes what is known. */
+static void know(struct all_queues *q, struct api_call *call, const json_t *rows, int64_t now_ms)
+{
+    size_t n = json_array_size(rows);
+    struct weighed *sorted = mem_new((n + 1) * sizeof(*sorted));
+    json_t *causes = accused(call, now_ms);
+
+    for (size_t i = 0; i < n; i++) {
+        sorted[i].row = json_array_get(rows, i);
+        sorted[i].place = i;
+        weigh(&sorted[i], causes, now_ms);
+    }
+    qsort(sorted, n, sizeof(*sorted), worst_first);
+    json_decref(q->rows);
+    q->rows = json_array();
+    q->dead = 0;
+    for (size_t i = 0; i < n; i++) {
+        (void)json_array_append(q->rows, sorted[i].row);
+        q->dead += sorted[i].by[BY_DEAD];
+    }
+    json_decref(causes);
+    free(sorted);
+}
+
+/* ---- walk */
+
+static void end_walk(struct all_queues *q)
+{
+    json_decref(q->walk.rows);
+    free(q->walk.after);
+    q->walk.rows = NULL;
+    q->walk.after = NULL;
+}
+
+static void begin_walk(struct all_queues *q)
+{
+    q->walk.rows = json_array();
+    q->walk.after = mem_strdup("");
+    q->walk.pages = 0;
+    q->again = mono_add_ms(mono_now(), EACH_MS);
+}
+
+/* Read a page. The time of its answer, -1 with call->err. */
+static int64_t read_page(struct all_queues *q, struct api_call *call)
+{
+    struct reply *r = api_ask(call, "later_v1_queues", q->walk.after, PAGE, NULL);
+    struct stats_rows rows = stats_page(r);
+    json_t *list;
+
+    if (r == NULL)
+        return -1;
+    list = stats_queues_to_json(&rows);
+    (void)json_array_extend(q->walk.rows, list);
+    json_decref(list);
+    free(q->walk.after);
+    q->walk.after = mem_strdup(reply_str(reply_at(r, QUEUES_NEXT)));
+    q->walk.pages++;
+    reply_free(r);
+    return rows.now_ms;
+}
+
+static bool is_cut(const struct all_queues *q)
+{
+    return q->walk.pages >= PAGES_MAX || json_array_size(q->walk.rows) >= ALL_QUEUES_MAX;
+}
+
+/* 0, or -1 with call->err: then the next question begins anew. */
+static int walk(struct all_queues *q, struct api_call *call)
+{
+    int64_t now_ms = 0;
+    bool is_over = false;
+
+    for (int i = 0; i < PAGES_AT_ONCE && !is_over; i++) {
+        now_ms = read_page(q, call);
+        if (now_ms < 0) {
+            end_walk(q);
+            return -1;
+        }
+        is_over = q->walk.after[0] == '\0' || is_cut(q);
+    }
+    if (is_over || !q->has_walked) {
+        know(q, call, q->walk.rows, now_ms);
+        q->is_part = q->walk.after[0] != '\0';
+    }
+    if (!is_over)
+        return 0;
+    q->has_walked = true;
+    if (q->walk.pages == 1)
+        q->again = mono_now();
+    end_walk(q);
+    return 0;
+}
+
+const struct all_queues *all_queues_look(struct api_call *call)
+{
+    struct all_queues *q = &call->api->all_queues;
+
+    if (q->walk.rows == NULL && (!q->has_walked || !mono_before(mono_now(), q->again)))
+        begin_walk(q);
+    return q->walk.rows == NULL || walk(q, call) == 0 ? q : NULL;
+}
+
+void all_queues_done(struct all_queues *q)
+{
+    end_walk(q);
+    json_decref(q->rows);
+}

@@ -1,0 +1,39 @@
+/*
+ * All queues of the namespace, the worst first. Redis tells them by pages of names, and one look at
+ * ten thousand takes a second. So a walk over them goes on by a few pages with each question that
+ * needs it, and what the last walk saw is shown meanwhile. Without a question nothing is asked.
+ */
+#ifndef LATER_WEB_ALL_QUEUES_H
+#define LATER_WEB_ALL_QUEUES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define ALL_QUEUES_MAX 10000 /* a namespace has no more names */
+
+struct api_call;
+
+struct all_queues {
+    json_t *rows; /* as stats_queue_to_json has them */
+    bool is_part; /* there are more: no walk has ended yet, or it saw ALL_QUEUES_MAX */
+    int64_t dead; /* jobs of all rows */
+    struct {      /* the walk under way; rows NULL: there is none */
+        json_t *rows;
+        char *after;
+        int pages;
+    } walk;
+    bool has_walked;   /* a walk has ended */
+    struct mono again; /* when the next one begins */
+};
+
+/*
+ * Go on with the walk, if it is time: it begins each ten seconds at most, that of a single page
+ * with each question. What is known: rows live until the next call. NULL with call->err.
+ */
+const struct all_queues *all_queues_look(struct api_call *call);
+void all_queues_done(struct all_queues *q);
+
+#endif
