@@ -43,4 +43,5 @@ cd "$work"
 run npm ci --silent --no-audit --no-fund
 run node scene.mjs node run.mjs
 run node scene.mjs node api.mjs
+run node many.mjs
 run node xss.mjs

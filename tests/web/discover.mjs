@@ -29,7 +29,7 @@ export async function discover(base, token) {
     {name: 'queues', hash: '#/queues', data: [row]},
     {name: 'queue', hash: `#/queues/${e(mixed)}?state=dead`, data: [row, '.facts dd', '.chart']},
     {name: 'queue-parked', hash: `#/queues/${e(waits)}?state=parked`, data: [row, '.explain .lead']},
-    {name: 'running', hash: '#/running', data: ['.rows .bar', row], comesLater: true},
+    {name: 'running', hash: '#/running', data: ['.rows meter + span', row], comesLater: true},
     {name: 'dead', hash: '#/dead', data: [row, '.spark .area']},
     {name: 'dead-queue', hash: `#/dead?queue=${e(mixed)}`, data: [row]},
     {name: 'job', hash: `#/jobs/${e(dead)}`, data: ['.timeline li', '.explain .lead', '.box']},

@@ -26,7 +26,7 @@ const WAYS = {
   'Why does this queue not run?': [
     [{clicks: [inTable('fax')], sees: [[card, /no live worker serves queue fax/i]]}],
     [{clicks: [inMenu('Queues'), inTable('deploy')], wide: true}, {clicks: [figure('Queues'), inTable('deploy')]}].map((w) => (
-      {...w, sees: [[card, /waits for (the )?lock site/i]]})),
+      {...w, sees: [[card, /lock site is held by job/i]]})),
   ],
   'What do jobs die of?': [
     [{clicks: [inMenu('Dead')], wide: true}, {clicks: [figure('Dead')]}].map((w) => ({...w, sees: [['.rows tbody th', /mailbox \* is full/]]})),

@@ -80,7 +80,7 @@ local function running_page(R, queue, offset, count)
       one[10] = job.queue
       one[11] = redis.call('HGET', R .. ':worker:' .. ids[i + 1], 'host') or ''
       local since_ms, timeout_ms = rooms.run_times(R, ids[i + 1], ids[i])
-      one[12], one[13] = since_ms or '', timeout_ms or job.t or ''
+      one[12], one[13] = since_ms or '', timeout_ms or whole(job.t) or ''
       reply[#reply + 1] = one
     end
   end

@@ -145,7 +145,7 @@ function stack(bars, n) {
   return out;
 }
 
-export const ChartTable = ({title, times, series, format}) => html`<details class="behind"><summary>Table</summary>
+export const ChartTable = ({title, times, series, format, summary = 'Table'}) => html`<details class="behind"><summary>${summary}</summary>
   <div class="box" tabindex="0" role="region" aria-label=${`Table: ${title}`}><table><thead><tr><th scope="col">from</th>
     ${series.map((s) => html`
     <th scope="col" class="num">${s.name}</th>`)}</tr></thead><tbody>${times.map((t, i) => html`<tr key=${t}><th scope="row">

@@ -53,7 +53,7 @@ function view({page, data}) {
     ${only !== null && html`<p><${Link} to=${['queues', only]} params=${{state: 'dead'}}>
       Dead jobs of <bdi>${plain(only)}</bdi>, one by one<//></p>`}
     <${Reasons} page=${page} rows=${reasons} more=${data.more} />
-    ${reasons.length > 0 && html`<${ChartTable} title="when they died" times=${reasons[0].deaths.map((_, i) => from + i * by)}
+    ${reasons.length > 0 && html`<${ChartTable} title="when they died" summary="When they died" times=${reasons[0].deaths.map((_, i) => from + i * by)}
       series=${reasons.map((r) => ({name: short(r.reason || '(none told)', 40), values: r.deaths}))} format=${number} />`}
     <p class="quiet">${plural(reasons.length, 'reason', data.more)}. Numbers in them are written as *, so that reasons that differ only by a number count together.</p>`;
 }

@@ -129,8 +129,8 @@ static void list_due(struct model *m, int q, int segment, int64_t offset, int co
     buf_done(&rows);
 }
 
-/* The queue, the host and the start of a running job behind its row; no worker tells starts here.
- */
+/* The queue, the host, the start and the timeout of a running job behind its row; no worker tells
+ * starts here. */
 static void add_where(struct model *m, const struct model_job *j, struct buf *out)
 {
     const struct model_worker *w = model_worker(m, j->score);
@@ -139,6 +139,10 @@ static void add_where(struct model *m, const struct model_job *j, struct buf *ou
     out_text(out, m->queue[j->queue].name);
     out_text(out, w != NULL ? w->host : "");
     out_text(out, "");
+    if (j->t == MODEL_NONE)
+        out_text(out, "");
+    else
+        out_int(out, j->t);
     buf_puts(out, "] ");
 }
 
