@@ -21,8 +21,8 @@ const RARE = [
   /^TailLeft\./, // a reader who is too slow
   /^Health(Cause|Warning)\./, /^Suspect\./, // trouble
   /^Explain\.(?!id|queue|state|text|waits_for)/, /^Holder\./, /^ServingWorker\./, // each of one reason only
-  /^(Dead|Reasons)\.more$/, // ten thousand dead jobs
-  /^(Queues|Gates|Schedules|Batches|OneBatch|Jobs)\.(after|cursor)$/, // more than a page
+  /^(Dead|Reasons|Queues)\.more$/, /^Overview\.more_dead$/, // ten thousand dead jobs or queues: many.mjs
+  /^(Gates|Schedules|Batches|OneBatch|Jobs)\.(after|cursor)$/, // more than a page
   /^Gate(Holder|Waiter)\.(program|caller|host|pid|until_ms)$/, // a program under later lock
   /^Bulk\.(key|error|to|at_ms|spread_ms|left_ms|ended_ms|aborted_by|worker|advanced_ms|why|reason|rate|per_ms)$/,
   /^Schedule\.(from_ms|until_ms|splay_ms|zones|job|last_ms|options|tz|payload)$/,
