@@ -53,7 +53,7 @@ static struct client *connect_here(void)
     return c;
 }
 
-static int open_rig(void **state)
+static inline int open_rig(void **state)
 {
     static const char *const subscribe[] = {"PSUBSCRIBE", "*"};
     struct err err = ERR_INIT;
@@ -71,7 +71,7 @@ static int open_rig(void **state)
     return 0;
 }
 
-static int close_rig(void **state)
+static inline int close_rig(void **state)
 {
     for (size_t i = 0; i < TEST_ROLES; i++) {
         client_close(rig.role[i]);
@@ -233,7 +233,7 @@ static inline void effect_done(struct effect *e)
 }
 
 /* Build the town, and keep a copy in another database. */
-static void build(void)
+static inline void build(void)
 {
     static const char *const copy[] = {"EVAL", COPY_ALL, "0", "0", "1"};
     struct buf none = BUF_INIT;
