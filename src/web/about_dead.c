@@ -240,7 +240,7 @@ static json_t *count_all(struct api_call *call, json_t *queues, bool is_part)
 
 static json_t *dead(struct api_call *call)
 {
-    const struct all_queues *all = all_queues_look(call);
+    const struct all_queues *all = all_queues_look(call, ALL_QUEUES_PAGES);
     json_t *list, *out;
 
     if (all == NULL)

@@ -211,7 +211,7 @@ static json_t *overview(struct api_call *call)
     if (r == NULL)
         return NULL;
     well = fleet_health(call, rows.now_ms);
-    all = all_queues_look(call);
+    all = all_queues_look(call, 1); /* for a count of the dead that may be late */
     history = kept_get(&call->api->history, history_of_all, call, rows.now_ms);
     out = api_object(rows.now_ms);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {

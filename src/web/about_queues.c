@@ -40,7 +40,7 @@ static json_t *queues(struct api_call *call)
 {
     size_t from = (size_t)api_number(call, "after", 0, ALL_QUEUES_MAX, 0);
     size_t to = from + (size_t)api_number(call, "count", 1, QUEUES_MAX, QUEUES_MAX);
-    const struct all_queues *all = all_queues_look(call);
+    const struct all_queues *all = all_queues_look(call, ALL_QUEUES_PAGES);
     struct reply *running;
     json_t *out, *list;
     char next[24];

@@ -10,8 +10,7 @@
 #include "web/call.h"
 
 #define PAGE "100"
-#define PAGES_AT_ONCE 10 /* each takes Redis one or two milliseconds */
-#define PAGES_MAX 1000   /* of a walk: queues with jobs in many sets come in small pages */
+#define PAGES_MAX 1000 /* of a walk: queues with jobs in many sets come in small pages */
 #define EACH_MS 10000
 #define LATE_MS 5000 /* a job that has been due for less is none of trouble */
 
@@ -138,12 +137,12 @@ static bool is_cut(const struct all_queues *q)
 }
 
 /* 0, or -1 with call->err: then the next question begins anew. */
-static int walk(struct all_queues *q, struct api_call *call)
+static int walk(struct all_queues *q, struct api_call *call, int most)
 {
     int64_t now_ms = 0;
     bool is_over = false;
 
-    for (int i = 0; i < PAGES_AT_ONCE && !is_over; i++) {
+    for (int i = 0; i < most && !is_over; i++) {
         now_ms = read_page(q, call);
         if (now_ms < 0) {
             end_walk(q);
@@ -164,13 +163,13 @@ static int walk(struct all_queues *q, struct api_call *call)
     return 0;
 }
 
-const struct all_queues *all_queues_look(struct api_call *call)
+const struct all_queues *all_queues_look(struct api_call *call, int most)
 {
     struct all_queues *q = &call->api->all_queues;
 
     if (q->walk.rows == NULL && (!q->has_walked || !mono_before(mono_now(), q->again)))
         begin_walk(q);
-    return q->walk.rows == NULL || walk(q, call) == 0 ? q : NULL;
+    return q->walk.rows == NULL || walk(q, call, most) == 0 ? q : NULL;
 }
 
 void all_queues_done(struct all_queues *q)

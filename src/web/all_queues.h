@@ -13,6 +13,7 @@
 #include "base/clock.h"
 
 #define ALL_QUEUES_MAX 10000 /* a namespace has no more names */
+#define ALL_QUEUES_PAGES 10  /* at once, for who looks at queues */
 
 struct api_call;
 
@@ -31,9 +32,10 @@ struct all_queues {
 
 /*
  * Go on with the walk, if it is time: it begins each ten seconds at most, that of a single page
- * with each question. What is known: rows live until the next call. NULL with call->err.
+ * with each question. most: pages of a hundred queues that are read now, each of which takes Redis
+ * one or two milliseconds. What is known: rows live until the next call. NULL with call->err.
  */
-const struct all_queues *all_queues_look(struct api_call *call);
+const struct all_queues *all_queues_look(struct api_call *call, int most);
 void all_queues_done(struct all_queues *q);
 
 #endif

@@ -1,0 +1,223 @@
+#include "cluster.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "redis/slot.h"
+
+static void die(const char *what)
+{
+    (void)fprintf(stderr, "cluster: %s\n", what);
+    abort();
+}
+
+#define CALL(node, ...) call(test_redis_call(&(node)->redis, __VA_ARGS__, NULL), #__VA_ARGS__)
+
+static void call(struct reply *r, const char *what)
+{
+    if (r == NULL)
+        die(what);
+    reply_free(r);
+}
+
+static void start_node(struct cluster_node *node)
+{
+    /* No node is taken for dead on a busy machine: who dies is replaced by hand. */
+    const char *const args[] = {"--cluster-enabled",
+                                "yes",
+                                "--cluster-node-timeout",
+                                "600000",
+                                "--cluster-allow-replica-migration",
+                                "no",
+                                "--repl-diskless-sync-delay",
+                                "0",
+                                "--bind",
+                                "127.0.0.1",
+                                "--port",
+                                node->port,
+                                "--cluster-port",
+                                node->bus,
+                                NULL};
+    struct reply *r;
+
+    (void)snprintf(node->port, sizeof(node->port), "%d", test_free_port());
+    (void)snprintf(node->bus, sizeof(node->bus), "%d", test_free_port());
+    memcpy(node->args, args, sizeof(args));
+    test_redis_start(&node->redis, node->args);
+    r = test_redis_call(&node->redis, "CLUSTER", "MYID", NULL);
+    text_copy(node->id, sizeof(node->id), reply_str(r));
+    reply_free(r);
+}
+
+static bool says(struct cluster_node *node, const char *verb, const char *what, const char *text)
+{
+    struct reply *r = test_redis_call(&node->redis, verb, what, NULL);
+    bool it_does = r != NULL && strstr(reply_str(r), text) != NULL;
+
+    reply_free(r);
+    return it_does;
+}
+
+static bool are_joined(void *arg)
+{
+    struct cluster *c = arg;
+
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        if (!says(&c->nodes[i], "CLUSTER", "INFO", "cluster_state:ok") ||
+            !says(&c->nodes[i], "CLUSTER", "INFO", "cluster_known_nodes:6"))
+            return false;
+    return true;
+}
+
+/* Each replica follows, and all nodes have heard of it. */
+static bool are_replicated(void *arg)
+{
+    struct cluster *c = arg;
+
+    for (int i = 0; i < CLUSTER_NODES; i++) {
+        struct reply *r = test_redis_call(&c->nodes[i].redis, "CLUSTER", "NODES", NULL);
+        const char *at = reply_str(r);
+        int replicas = 0;
+
+        while ((at = strstr(at, "slave ")) != NULL) {
+            at++;
+            replicas++;
+        }
+        reply_free(r);
+        if (replicas != CLUSTER_PRIMARIES)
+            return false;
+        if (i >= CLUSTER_PRIMARIES &&
+            !says(&c->nodes[i], "INFO", "replication", "master_link_status:up"))
+            return false;
+    }
+    return true;
+}
+
+void cluster_start(struct cluster *c)
+{
+    memset(c, 0, sizeof(*c));
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        start_node(&c->nodes[i]);
+    for (int i = 0; i < CLUSTER_PRIMARIES; i++) {
+        char from[8], to[8];
+
+        (void)snprintf(from, sizeof(from), "%d", i * SLOTS / CLUSTER_PRIMARIES);
+        (void)snprintf(to, sizeof(to), "%d", (i + 1) * SLOTS / CLUSTER_PRIMARIES - 1);
+        CALL(&c->nodes[i], "CLUSTER", "ADDSLOTSRANGE", from, to);
+    }
+    for (int i = 1; i < CLUSTER_NODES; i++)
+        CALL(&c->nodes[i], "CLUSTER", "MEET", "127.0.0.1", c->nodes[0].port, c->nodes[0].bus);
+    if (!test_until(are_joined, c, CLUSTER_WAIT_MS))
+        die("the nodes do not know each other");
+    for (int i = 0; i < CLUSTER_PRIMARIES; i++)
+        CALL(&c->nodes[i + CLUSTER_PRIMARIES], "CLUSTER", "REPLICATE", c->nodes[i].id);
+    if (!test_until(are_replicated, c, CLUSTER_WAIT_MS))
+        die("the primaries have no replicas");
+    (void)snprintf(c->by, sizeof(c->by), "cluster://127.0.0.1:%s,127.0.0.1:%s", c->nodes[1].port,
+                   c->nodes[2].port);
+}
+
+void cluster_stop(struct cluster *c)
+{
+    for (int i = 0; i < CLUSTER_NODES; i++)
+        test_redis_stop(&c->nodes[i].redis);
+}
+
+static bool holds(const struct reply *range, unsigned slot)
+{
+    return reply_int(reply_at(range, 0)) <= (int64_t)slot &&
+           (int64_t)slot <= reply_int(reply_at(range, 1));
+}
+
+int cluster_owner(struct cluster *c, int asked, const char *ns)
+{
+    struct reply *r = test_redis_call(&c->nodes[asked].redis, "CLUSTER", "SLOTS", NULL);
+    unsigned slot = slot_of(ns, strlen(ns));
+    int owner = -1;
+
+    for (size_t i = 0; i < reply_count(r); i++)
+        for (int k = 0; k < CLUSTER_NODES && holds(reply_at(r, i), slot); k++)
+            if (reply_int(reply_at(reply_at(reply_at(r, i), 2), 1)) == atoi(c->nodes[k].port))
+                owner = k;
+    reply_free(r);
+    if (owner < 0)
+        die("no node owns the slot");
+    return owner;
+}
+
+/* Move up to this many keys. -> how many there were */
+static size_t move_keys(struct cluster_node *from, const struct cluster_node *to, const char *slot,
+                        const char *most)
+{
+    struct reply *keys =
+        test_redis_call(&from->redis, "CLUSTER", "GETKEYSINSLOT", slot, most, NULL);
+    size_t n = reply_count(keys);
+
+    for (size_t i = 0; i < n; i++)
+        CALL(from, "MIGRATE", "127.0.0.1", to->port, reply_str(reply_at(keys, i)), "0", "60000");
+    reply_free(keys);
+    return n;
+}
+
+void cluster_move(struct cluster *c, const char *ns, int to, int held_ms)
+{
+    struct cluster_node *from = &c->nodes[cluster_owner(c, to, ns)], *there = &c->nodes[to];
+    char slot[8], half[24];
+    struct reply *r;
+
+    (void)snprintf(slot, sizeof(slot), "%u", slot_of(ns, strlen(ns)));
+    r = test_redis_call(&from->redis, "CLUSTER", "COUNTKEYSINSLOT", slot, NULL);
+    (void)snprintf(half, sizeof(half), "%lld", (long long)(reply_int(r) / 2 + 1));
+    reply_free(r);
+    CALL(there, "CLUSTER", "SETSLOT", slot, "IMPORTING", from->id);
+    CALL(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", there->id);
+    (void)move_keys(from, there, slot, half);
+    test_pause(held_ms);
+    while (move_keys(from, there, slot, "1000") > 0)
+        ;
+    CALL(there, "CLUSTER", "SETSLOT", slot, "NODE", there->id);
+    CALL(from, "CLUSTER", "SETSLOT", slot, "NODE", there->id);
+}
+
+struct taken {
+    struct cluster *c;
+    const char *ns;
+    int asked, owner;
+};
+
+static bool is_taken(void *arg)
+{
+    struct taken *t = arg;
+
+    return cluster_owner(t->c, t->asked, t->ns) == t->owner;
+}
+
+int cluster_fail(struct cluster *c, const char *ns)
+{
+    int other = cluster_owner(c, 1, ns) % CLUSTER_PRIMARIES == 1 ? 2 : 1;
+    int old = cluster_owner(c, other, ns);
+    struct taken t = {c, ns, other, (old + CLUSTER_PRIMARIES) % CLUSTER_NODES};
+
+    test_redis_kill(&c->nodes[old].redis, SIGKILL);
+    CALL(&c->nodes[t.owner], "CLUSTER", "FAILOVER", "TAKEOVER");
+    if (!test_until(is_taken, &t, CLUSTER_WAIT_MS))
+        die("nobody has heard of the new owner");
+    return old;
+}
+
+static bool follows(void *arg)
+{
+    return says(arg, "INFO", "replication", "master_link_status:up");
+}
+
+void cluster_heal(struct cluster *c, int killed)
+{
+    test_redis_restart(&c->nodes[killed].redis);
+    if (!test_until(follows, &c->nodes[killed], CLUSTER_WAIT_MS))
+        die("the old primary does not follow the new one");
+}
