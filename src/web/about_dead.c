@@ -8,8 +8,9 @@
 #include "base/mem.h"
 #include "json/put.h"
 #include "json/stats.h"
+#include "web/all_queues.h"
 
-#define PAGES_MAX 20    /* of 500 jobs, for one question */
+#define PAGES_MAX 40    /* of 250 jobs, for one question */
 #define REASONS_MAX 500 /* that differ: behind them a question reads no further page */
 #define QUEUES_MAX                                                                                 \
     20               /* those with the most dead jobs are looked at for the page of all dead jobs */
@@ -194,7 +195,7 @@ static int by_dead(const void *a, const void *b)
 }
 
 /* {queue, dead} of the queues with dead jobs, those with the most first. */
-static json_t *list_queues(const struct all_queues *all)
+static json_t *list_queues(const struct known_queues *all)
 {
     size_t n = 0;
     struct row *sorted = mem_new((json_array_size(all->rows) + 1) * sizeof(*sorted));
@@ -240,7 +241,7 @@ static json_t *count_all(struct api_call *call, json_t *queues, bool is_part)
 
 static json_t *dead(struct api_call *call)
 {
-    const struct all_queues *all = all_queues_look(call, ALL_QUEUES_PAGES);
+    const struct known_queues *all = all_queues_look(call, ALL_QUEUES_PAGES);
     json_t *list, *out;
 
     if (all == NULL)

@@ -3,34 +3,18 @@
 #include <string.h>
 
 #include "ask/replies.h"
-#include "health/namespace.h"
 #include "json/bulk.h"
 #include "json/gate.h"
 #include "json/put.h"
 #include "json/stats.h"
 #include "json/worker.h"
+#include "web/all_queues.h"
+#include "web/fleet_health.h"
 #include "web/history.h"
 
 #define GATES_A_CALL 40
 #define GATES_MAX 600    /* of a page: more than later_v1_gate_names tells */
 #define GATE_NAMES "200" /* entries that it looks at */
-
-/* The health of the namespace. That Redis cannot be asked is an answer, too. */
-static json_t *health(struct api_call *call)
-{
-    struct health h;
-
-    health_init(&h);
-    if (health_namespace(&h, call->server, &call->err) < 0) {
-        health_done(&h);
-        health_init(&h);
-        health_add(h.causes, "cause", "redis", "%s", call->err.text);
-        return health_to_json(&h, "down");
-    }
-    if (h.live == 0)
-        health_no_worker(&h);
-    return health_to_json(&h, json_array_size(h.causes) > 0 ? "degraded" : "ok");
-}
 
 static json_t *suspects(const struct reply *r)
 {
@@ -173,17 +157,6 @@ enum {
     SUMMARY_STATES
 };
 
-static json_t *make_health(struct api_call *call, int64_t now_ms)
-{
-    (void)now_ms;
-    return health(call);
-}
-
-json_t *fleet_health(struct api_call *call, int64_t now_ms)
-{
-    return kept_get(&call->api->health, make_health, call, now_ms);
-}
-
 static json_t *oldest(const struct reply *r)
 {
     json_t *one = json_object();
@@ -205,7 +178,7 @@ static json_t *overview(struct api_call *call)
     struct reply *r = api_ask(call, "later_v1_summary", NULL);
     struct stats_rows rows = {reply_at(r, SUMMARY_ROWS), reply_at(r, SUMMARY_STATES),
                               reply_int(reply_at(r, SUMMARY_NOW))};
-    const struct all_queues *all;
+    const struct known_queues *all;
     json_t *out, *well, *history;
 
     if (r == NULL)
@@ -233,6 +206,7 @@ static json_t *overview(struct api_call *call)
 }
 
 const struct route fleet_routes[] = {
-    {false, "overview", overview}, {false, "health", health}, {false, "workers", workers},
-    {false, "gates", gates},       {false, "bulks", bulks},   {false, NULL, NULL},
+    {false, "overview", overview}, {false, "health", fleet_health_ask},
+    {false, "workers", workers},   {false, "gates", gates},
+    {false, "bulks", bulks},       {false, NULL, NULL},
 };

@@ -11,6 +11,7 @@
 #include "json/job_row.h"
 #include "json/put.h"
 #include "json/stats.h"
+#include "web/all_queues.h"
 #include "web/history.h"
 
 #define MINUTE_MS 60000
@@ -40,7 +41,7 @@ static json_t *queues(struct api_call *call)
 {
     size_t from = (size_t)api_number(call, "after", 0, ALL_QUEUES_MAX, 0);
     size_t to = from + (size_t)api_number(call, "count", 1, QUEUES_MAX, QUEUES_MAX);
-    const struct all_queues *all = all_queues_look(call, ALL_QUEUES_PAGES);
+    const struct known_queues *all = all_queues_look(call, ALL_QUEUES_PAGES);
     struct reply *running;
     json_t *out, *list;
     char next[24];

@@ -6,13 +6,21 @@
 #include "ask/replies.h"
 #include "base/mem.h"
 #include "json/stats.h"
-#include "web/about_fleet.h"
-#include "web/call.h"
+#include "web/fleet_health.h"
 
 #define PAGE "100"
 #define PAGES_MAX 1000 /* of a walk: queues with jobs in many sets come in small pages */
 #define EACH_MS 10000
 #define LATE_MS 5000 /* a job that has been due for less is none of trouble */
+
+struct all_queues {
+    struct known_queues known;
+    json_t *rows; /* of the walk under way; NULL: there is none */
+    char *after;
+    int pages;
+    bool has_walked;   /* a walk has ended */
+    struct mono again; /* when the next one begins */
+};
 
 /* ---- order */
 
@@ -71,7 +79,7 @@ static int worst_first(const void *a, const void *b)
 }
 
 /* What these rows say becomes what is known. */
-static void know(struct all_queues *q, struct api_call *call, const json_t *rows, int64_t now_ms)
+static void know(struct known_queues *q, struct api_call *call, const json_t *rows, int64_t now_ms)
 {
     size_t n = json_array_size(rows);
     struct weighed *sorted = mem_new((n + 1) * sizeof(*sorted));
@@ -98,42 +106,42 @@ static void know(struct all_queues *q, struct api_call *call, const json_t *rows
 
 static void end_walk(struct all_queues *q)
 {
-    json_decref(q->walk.rows);
-    free(q->walk.after);
-    q->walk.rows = NULL;
-    q->walk.after = NULL;
+    json_decref(q->rows);
+    free(q->after);
+    q->rows = NULL;
+    q->after = NULL;
 }
 
 static void begin_walk(struct all_queues *q)
 {
-    q->walk.rows = json_array();
-    q->walk.after = mem_strdup("");
-    q->walk.pages = 0;
+    q->rows = json_array();
+    q->after = mem_strdup("");
+    q->pages = 0;
     q->again = mono_add_ms(mono_now(), EACH_MS);
 }
 
 /* Read a page. The time of its answer, -1 with call->err. */
 static int64_t read_page(struct all_queues *q, struct api_call *call)
 {
-    struct reply *r = api_ask(call, "later_v1_queues", q->walk.after, PAGE, NULL);
+    struct reply *r = api_ask(call, "later_v1_queues", q->after, PAGE, NULL);
     struct stats_rows rows = stats_page(r);
     json_t *list;
 
     if (r == NULL)
         return -1;
     list = stats_queues_to_json(&rows);
-    (void)json_array_extend(q->walk.rows, list);
+    (void)json_array_extend(q->rows, list);
     json_decref(list);
-    free(q->walk.after);
-    q->walk.after = mem_strdup(reply_str(reply_at(r, QUEUES_NEXT)));
-    q->walk.pages++;
+    free(q->after);
+    q->after = mem_strdup(reply_str(reply_at(r, QUEUES_NEXT)));
+    q->pages++;
     reply_free(r);
     return rows.now_ms;
 }
 
 static bool is_cut(const struct all_queues *q)
 {
-    return q->walk.pages >= PAGES_MAX || json_array_size(q->walk.rows) > ALL_QUEUES_MAX;
+    return q->pages >= PAGES_MAX || json_array_size(q->rows) > ALL_QUEUES_MAX;
 }
 
 /* 0, or -1 with call->err: then the next question begins anew. */
@@ -148,32 +156,40 @@ static int walk(struct all_queues *q, struct api_call *call, int most)
             end_walk(q);
             return -1;
         }
-        is_over = q->walk.after[0] == '\0' || is_cut(q);
+        is_over = q->after[0] == '\0' || is_cut(q);
     }
     if (is_over || !q->has_walked) {
-        know(q, call, q->walk.rows, now_ms);
-        q->is_part = q->walk.after[0] != '\0';
+        know(&q->known, call, q->rows, now_ms);
+        q->known.is_part = q->after[0] != '\0';
     }
     if (!is_over)
         return 0;
     q->has_walked = true;
-    if (q->walk.pages == 1)
+    if (q->pages == 1)
         q->again = mono_now();
     end_walk(q);
     return 0;
 }
 
-const struct all_queues *all_queues_look(struct api_call *call, int most)
+const struct known_queues *all_queues_look(struct api_call *call, int most)
 {
-    struct all_queues *q = &call->api->all_queues;
+    struct all_queues *q = call->api->all_queues;
 
-    if (q->walk.rows == NULL && (!q->has_walked || !mono_before(mono_now(), q->again)))
+    if (q->rows == NULL && (!q->has_walked || !mono_before(mono_now(), q->again)))
         begin_walk(q);
-    return q->walk.rows == NULL || walk(q, call, most) == 0 ? q : NULL;
+    return q->rows == NULL || walk(q, call, most) == 0 ? &q->known : NULL;
 }
 
-void all_queues_done(struct all_queues *q)
+struct all_queues *all_queues_new(void)
 {
+    return mem_new(sizeof(struct all_queues));
+}
+
+void all_queues_free(struct all_queues *q)
+{
+    if (q == NULL)
+        return;
     end_walk(q);
-    json_decref(q->rows);
+    json_decref(q->known.rows);
+    free(q);
 }

@@ -10,24 +10,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "web/call.h"
 
 #define ALL_QUEUES_MAX 10000 /* a namespace has no more names */
 #define ALL_QUEUES_PAGES 10  /* at once, for who looks at queues */
 
-struct api_call;
+struct all_queues *all_queues_new(void);
+void all_queues_free(struct all_queues *q);
 
-struct all_queues {
+struct known_queues {
     json_t *rows; /* as stats_queue_to_json has them */
     bool is_part; /* there are more: no walk has ended yet, or it saw ALL_QUEUES_MAX */
     int64_t dead; /* jobs of all rows */
-    struct {      /* the walk under way; rows NULL: there is none */
-        json_t *rows;
-        char *after;
-        int pages;
-    } walk;
-    bool has_walked;   /* a walk has ended */
-    struct mono again; /* when the next one begins */
 };
 
 /*
@@ -35,7 +29,6 @@ struct all_queues {
  * with each question. most: pages of a hundred queues that are read now, each of which takes Redis
  * one or two milliseconds. What is known: rows live until the next call. NULL with call->err.
  */
-const struct all_queues *all_queues_look(struct api_call *call, int most);
-void all_queues_done(struct all_queues *q);
+const struct known_queues *all_queues_look(struct api_call *call, int most);
 
 #endif

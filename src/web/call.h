@@ -10,7 +10,6 @@
 
 #include "ask/ask.h"
 #include "base/clock.h"
-#include "web/all_queues.h"
 #include "web/http.h"
 
 #define ANSWER_MS 2000   /* Redis may be silent for so long, */
@@ -22,12 +21,14 @@ struct kept {
     struct mono until;
 };
 
+struct all_queues;
+
 /* What the questions share. */
 struct api {
     struct ask_server read, write; /* each with a user of its own */
     bool may_write, shows_payloads;
     struct kept health, history;
-    struct all_queues all_queues;
+    struct all_queues *all_queues;
 };
 
 /* One question. */

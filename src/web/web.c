@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "web/access.h"
+#include "web/all_queues.h"
 #include "web/api.h"
 #include "web/door.h"
 #include "web/http.h"
@@ -208,6 +209,7 @@ struct web *web_new(struct loop *loop, const struct conf *conf, const struct tar
 
     w->conf = conf;
     w->recent = recent_new();
+    w->api.all_queues = all_queues_new();
     if (start(w, loop, flags, err) == 0)
         return w;
     web_free(w);
@@ -227,7 +229,7 @@ void web_free(struct web *w)
     recent_free(w->recent);
     json_decref(w->api.health.value);
     json_decref(w->api.history.value);
-    all_queues_done(&w->api.all_queues);
+    all_queues_free(w->api.all_queues);
     mem_free_list(w->hosts);
     explicit_bzero(&w->access, sizeof(w->access));
     free(w);

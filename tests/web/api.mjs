@@ -17,23 +17,18 @@ const doc = JSON.parse(fs.readFileSync(process.env.OPENAPI ?? new URL('../../etc
 
 // Fields that take a state which a scene does not have at will.
 const RARE = [
-  /_base64$/, // there only where bytes are no UTF-8
+  /^Bulk\.error(_base64)?$/, /^Bulk\.(key|reason|why)_base64$/, // a bulk that went wrong, and its words in other bytes
+  /^Job\.(lock|sem|rate|then|on_dead|trace|reason|progress)_base64$/, /^Outcome\.output_base64$/,
+  /^Job\.unique$/, // here its bytes are no UTF-8
+  /^Schedule\.options$/, // the same
+  /^Job\.cancelling$/, /^Explain\.(aside|cancelling_ms|defect|granted_ms|unique_owner|unserved_since_ms)$/, // for moments, or after a minute
+  /^Explain\.workers$/, /^ServingWorker\./, // all places taken
+  /^(Explain|Job|JobRow)\.gate_base64$/, /^(Found|Gate)\.name_base64$/, // a gate's name in other bytes: test_web_calls.c
+  /^Holder\.program$/, // a job behind a program
+  /^Health(Cause|Warning)\./, /^Suspect\./, // a fleet in trouble
   /^TailLeft\./, // a reader who is too slow
-  /^Health(Cause|Warning)\./, /^Suspect\./, // trouble
-  /^Explain\.(?!id|queue|state|text|waits_for)/, /^Holder\./, /^ServingWorker\./, // each of one reason only
-  /^(Dead|Reasons|Queues)\.more$/, /^Overview\.more_dead$/, // ten thousand dead jobs or queues: many.mjs
-  /^(Gates|Schedules|Batches|OneBatch|Jobs)\.(after|cursor)$/, // more than a page
-  /^Gate(Holder|Waiter)\.(program|caller|host|pid|until_ms)$/, // a program under later lock
-  /^Bulk\.(key|error|to|at_ms|spread_ms|left_ms|ended_ms|aborted_by|worker|advanced_ms|why|reason|rate|per_ms)$/,
-  /^Schedule\.(from_ms|until_ms|splay_ms|zones|job|last_ms|options|tz|payload)$/,
-  /^Batch\.(until_ms|ended_ms|first_dead|on_dead|left_ms|ended_per_s|fired|sealed_ms|then|finally|payload)$/,
-  /^JobRow\.(raw|progress|key|ticket|gate|host|since_ms)$/,
-  /^Job\.(?!id|queue|state)/,
-  /^Failure\./,
-  /^Pause\.until_ms$/,
-  /^Outcome\.output$/,
-  /^HistoryBucket\.late_/, // workers tell what they counted each ten seconds
-  /^Overview\.oldest_due$/, /^Queue\.due_ms$/,
+  /^(Dead|Reasons|Queues)\.more$/, /^Overview\.more_dead$/, // tens of thousands: many.mjs
+  /^(Batches|Gates|Schedules|OneBatch)\.after$/, // more than a page
 ];
 const IS_STRICT = process.env.EVERY_FIELD === undefined;
 
@@ -181,9 +176,22 @@ async function askAll(id, name, values, more = {}) {
 
 // ---- what is looked at
 
+// Workers tell what they counted, and since when a job runs, each ten seconds.
+async function untilTold() {
+  const end = Date.now() + DEADLINE_MS;
+  for (;;) {
+    const {body: {history}} = await ask('overview');
+    const {body: {jobs}} = await ask('running');
+    const isTold = jobs.some((job) => job.since_ms) && history.buckets.some((b) => b.late_p99_us);
+    if (isTold || Date.now() > end) return;
+    await new Promise((done) => setTimeout(done, 200));
+  }
+}
+
 async function look() {
   const {body: hello} = await ask('hello');
   ns = hello.namespaces[0];
+  await untilTold();
   for (const id of ['overview', 'health', 'workers', 'dead']) await ask(id);
   const queues = (await all('queues', 'queues')).map((one) => one.queue);
   const schedules = (await all('schedules', 'schedules')).map((one) => one.schedule);
@@ -237,7 +245,12 @@ async function change({queues, schedules, bulks, of}) {
     await ask('resumeSchedule', {names: {schedule}});
     await ask('runSchedule', {names: {schedule}, wants: null});
   }
-  if (of.dead.length > 0) await ask('retryJob', {names: {id: of.dead[0].id}});
+  if (of.dead.length > 0) {
+    const [{id, queue}] = of.dead;
+    await ask('retryJob', {names: {id}});
+    const {body: {reasons: [{reason}]}} = await ask('reasons', {names: {queue}});
+    await ask('beginBulk', {body: {verb: 'retry', queue, state: 'dead', reason, to: names.queue, spread: '1h', rate: '1/1s'}});
+  }
   const {body: bulk} = await ask('beginBulk', {body: {verb: 'cancel', queue: names.queue, state: 'due', key: 'no such key', why: 'a look'}});
   await ask('abortBulk', {names: {bulk: bulk.bulk}, wants: null});
   await askAll('abortBulk', 'bulk', bulks.filter(({status}) => status === 'active').map((one) => one.bulk));

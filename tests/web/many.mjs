@@ -6,7 +6,7 @@ import {Servers, until} from './servers.mjs';
 
 const QUEUES = 10000;
 const PAGE = 100;
-const CALLS_MAX = 40; // of the library for one question
+const CALLS_MAX = 60; // of the library for one question
 
 const FILL = `local R = KEYS[1]
 for i = 1, ${QUEUES} do

@@ -30,6 +30,8 @@ const REASONS = [
   (i) => `550 user${i}@example.org unknown`,
 ];
 
+const BYTES = Buffer.from([0xff, 0xfe]); // no UTF-8
+
 const many = (n, f) => Promise.all(Array.from({length: n}, (_, i) => f(i)));
 
 async function fill(s) {
@@ -57,6 +59,24 @@ async function fill(s) {
   ]);
 }
 
+// What a thing may have, and most have not.
+async function fillSeldom(s) {
+  const lock = (name, owner) => s.run(`lock-${owner}`, s.program('later'), ['--redis', s.url, 'lock', name, '--', 'sleep', '600']);
+  lock('press', 'one');
+  lock('press', 'two');
+  await Promise.all([
+    s.add('mail', 'in', '3h', 'expire', '1d', 'keep', '1h', 'unique', BYTES, 'unique_for', '2d', 'key', BYTES, 'on_dead', 'pulse', 'then', 'backup', BYTES),
+    s.link.call('ZADD', 'later:{default}:due:report', Date.now() + 7200000, 'by hand'),
+    s.call('later_lock', 'door', 'web-7', 'ttl', '10m').then(() => Promise.all([
+      s.call('later_lock', 'door', 'web-8', 'ttl', '10m', 'wait', '10m'), s.add('pulse', 'lock', 'door', 'behind a caller')])),
+    s.call('later_batch', 'import-6', 'then', 'pulse', 'on_dead', 'mail', 'keep', '1h', BYTES)
+      .then(() => many(2, (i) => s.add('pulse', 'batch', 'import-6', `${i}`))).then(() => s.call('later_batch_seal', 'import-6')),
+    s.add('pulse', 'then', 'pulse', 'and another'),
+    s.add('mail', 'on_dead', 'pulse', 'mailbox 1 is full'),
+    s.call('later_schedule_set', 'summer', 'every', '1h', 'queue', 'backup', 'from', '+1d', 'until', '+30d', 'splay', '5m', 'lock', 'site', 'key', BYTES, BYTES),
+  ]);
+}
+
 // -> {base, token, stop()}
 export async function scene() {
   const s = new Servers();
@@ -64,6 +84,7 @@ export async function scene() {
     await s.redis();
     await s.laterd(HANDLERS, SETTINGS);
     await fill(s);
+    await fillSeldom(s);
     const {base, token} = await s.web('--write');
     const headers = {Authorization: `Bearer ${token}`};
     const get = async (what) => (await fetch(`${base}api/v1/default/${what}`, {headers})).json();

@@ -9,9 +9,9 @@
 -- same rule). count: how many jobs of the page died of it; first_ms, last_ms: when; last_id: the
 -- last of them. The caller adds up the pages: a reason comes once in each. A job without an outcome
 -- is seen and has no reason.
--- deaths, where FROM_MS and STEP_MS are given: [step, jobs, ...], how many of them died in which step
--- of STEP_MS; the first one, 0, begins at FROM_MS. Those that died before are left out. A step may
--- come more than once: the caller adds up.
+-- deaths, where FROM_MS and STEP_MS are given: [step, jobs, ...], how many of them died in which
+-- step of STEP_MS; the first one, 0, begins at FROM_MS. Those that died before are left out. A step
+-- may come more than once: the caller adds up.
 -- no-writes. Errors: ELATER_ARGS QUEUE TYPE. Cost: O(log n + COUNT), about 512 KiB of outcomes:
 -- Redis reads them with their outputs.
 
@@ -117,7 +117,8 @@ register('later_v1_reasons', {'no-writes'}, function(R, args)
   local from, step = whole(args[4]), whole(args[5])
   if not cursor or not most or most < 1 or most > COUNT_MAX or
      (args[4] and not (from and step and step > 0)) then
-    fail('ELATER_ARGS', 'give QUEUE CURSOR COUNT (1 to ' .. int(COUNT_MAX) .. ') [FROM_MS STEP_MS]')
+    fail('ELATER_ARGS', 'give QUEUE CURSOR COUNT (1 to ' .. int(COUNT_MAX) ..
+         ') [FROM_MS STEP_MS]')
   end
   local key = R .. ':dead:' .. queue
   local rank, ids, groups, order = page_start(key, cursor), {}, {}, {}

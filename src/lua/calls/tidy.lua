@@ -8,8 +8,8 @@
 -- lost flags of priorities, removes stale entries of R:await, old notes and empty names, and writes
 -- notes of queues with due jobs that no worker serves. Fields: how the worker is, for
 -- later_v1_health (room unsent refused skew_ms limits modes defects reload runs timeouts), and what
--- it counted since its last tidy: retried (added to R:stats), series:<queue> (series/series.lua) and
--- keys (series/ranks.lua); others are ignored. Then it writes the series.
+-- it counted since its last tidy: retried (added to R:stats), series:<queue> (series/series.lua)
+-- and keys (series/ranks.lua); others are ignored. Then it writes the series.
 -- Cost: O(queues named + workers + due queues).
 
 local tidy = module 'calls/tidy'

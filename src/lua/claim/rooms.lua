@@ -101,8 +101,8 @@ function rooms.defect_in(R, worker, queue)
   return nil
 end
 
--- -> since when a running job runs, and how long it may run, both ms; nil: its worker has not said,
--- or it may run for ever. epoch: of its worker, as text
+-- -> since when a running job runs, and how long it may run, both ms; nil: its worker has not
+-- said, or it may run for ever. epoch: of its worker, as text
 function rooms.run_times(R, epoch, id)
   local told = redis.call('HMGET', R .. ':worker:' .. epoch, 'runs', 'timeouts')
   local pattern = id .. ' (%d+),'
