@@ -174,7 +174,7 @@ static bool is_for_other_calls(size_t role, const char *command)
         {"persist", "pc"}, /* a job takes what a lease held */
         {"pexpiretime", "pcwa"}, {"zmscore", "pmc"},
         {"pttl", "w"}, /* these three: later_v1_rights, which daemons ask first, wants them */
-        {"strlen", "w"},         {"zrank", "w"},
+        {"strlen", "wo"},        {"zrank", "wo"},
     };
 
     for (size_t i = 0; i < COUNT(list); i++)
@@ -237,17 +237,14 @@ static bool is_work_of(size_t role, const char *function)
 }
 
 /* The text cannot tell that dashboards only read: they need no command that writes, nor
- * PEXPIRETIME, which a write needs; that a copy that is buried has no day in a calendar, and no
- * on_dead; and that a bulk that begins does not begin behind a job. The check
- * of a slot does without INFO. */
+ * PEXPIRETIME, which a write needs; and that a copy that is buried has no day in a calendar, and no
+ * on_dead. The check of a slot does without INFO. */
 static bool cannot_come_to(size_t role, const char *function, const char *command)
 {
     if (strcmp(command, "info") == 0)
         return true;
     if (strcmp(function, "publish") == 0 &&
         (strcmp(command, "setbit") == 0 || strcmp(command, "strlen") == 0))
-        return true;
-    if (strcmp(function, "bulk") == 0 && strcmp(command, "zrank") == 0)
         return true;
     if (test_roles[role][0] == 'd' && strcmp(command, "pexpiretime") == 0)
         return true;
