@@ -18,6 +18,14 @@
 
 #define DEADLINE_MS 300000
 
+/* The first two tests make all the product's calls. The others show that the checks find something,
+ * which is the same in every build: not with a sanitizer. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FINDS false
+#else
+#define FINDS true
+#endif
+
 static char dir[64];
 
 static int setup(void **state)
@@ -163,9 +171,11 @@ static void test_sim_finds_a_missing_guard(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest plain[] = {
         cmocka_unit_test_setup_teardown(test_sim_same_seeds_same_log, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_replays_one_seed, setup, teardown),
+    };
+    const struct CMUnitTest finding[] = {
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_fence, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_link_check, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_gate_that_lets_all_in, setup, teardown),
@@ -179,6 +189,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_guard, setup, teardown),
     };
+    int failed = cmocka_run_group_tests(plain, NULL, NULL);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + (FINDS ? cmocka_run_group_tests(finding, NULL, NULL) : 0);
 }
