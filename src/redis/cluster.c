@@ -21,14 +21,13 @@ static struct url another(const struct url *url)
     return one;
 }
 
-static int name_cure(struct err *err)
+static void name_cure(struct err *err)
 {
     if (strstr(err->text, "cluster support disabled") != NULL ||
         strstr(err->text, "unknown command") != NULL)
-        return err_set(err, ERR_CONFIG, "it is no node of a cluster: write redis://");
-    if (err->code == ERR_DENIED && strstr(err->text, "cluster") != NULL)
-        return err_wrap(err, "laterd needs +cluster|slots to find the owner of a slot");
-    return -1;
+        (void)err_set(err, ERR_CONFIG, "it is no node of a cluster: write redis://");
+    else if (err->code == ERR_DENIED && strstr(err->text, "cluster") != NULL)
+        (void)err_wrap(err, "laterd needs +cluster|slots to find the owner of a slot");
 }
 
 /* ---- what a node tells */
@@ -41,7 +40,7 @@ static struct reply *ask(const struct url *node, int64_t timeout_ms, struct err 
     struct reply *r = c != NULL ? client_call(c, 2, call, NULL, err) : NULL;
 
     if (c != NULL && r == NULL)
-        (void)name_cure(err);
+        name_cure(err);
     client_close(c);
     return r;
 }
