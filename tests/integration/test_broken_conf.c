@@ -28,10 +28,10 @@ static const struct broken {
 } broken[] = {
     {"redis: http://x\n", 1,
      "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, "
-     "sentinel://HOST,HOST/MASTER, unix:PATH or embedded"},
+     "sentinel://HOST,HOST/MASTER, cluster://HOST,HOST, unix:PATH or embedded"},
     {"redis: rediss://\n", 1,
      "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, "
-     "sentinel://HOST,HOST/MASTER, unix:PATH or embedded"},
+     "sentinel://HOST,HOST/MASTER, cluster://HOST,HOST, unix:PATH or embedded"},
     {"redis_tls_ca: ca.pem\n", 1,
      "redis_tls_ca: \"ca.pem\" is not an absolute path such as /etc/laterd/redis.pass"},
     {"redis_password_command: [print-it]\n", 1,
@@ -40,7 +40,7 @@ static const struct broken {
     {"redis: \n", 1, "redis: empty: give a value, or leave the line out"},
     {"redis: redis://\n", 1,
      "redis: not a known address: redis://HOST:PORT, rediss://HOST:PORT, "
-     "sentinel://HOST,HOST/MASTER, unix:PATH or embedded"},
+     "sentinel://HOST,HOST/MASTER, cluster://HOST,HOST, unix:PATH or embedded"},
     {"redis: redis://h:99999\n", 1,
      "redis address 'redis://h:99999': its port is not a number from 1 to 65535"},
     {"redis: redis://h/x\n", 1,

@@ -162,7 +162,7 @@ static void stand_load(void)
         "  end\n"
         "  return unpack(r, 1, 4)\n"
         "end\n";
-    static const char judge[] = "local ok, reply = pcall(fn, keys[1], args)\n";
+    static const char judge[] = "local ok, reply = pcall(run, keys[1], args)\n";
     static const char tell[] = "local its_bug = bug bug = nil\n"
                                "if its_bug then return {err = 'ELATER_BUG ' .. its_bug} end\n";
     const char *argv[] = {"FUNCTION", "LOAD", "REPLACE", NULL};
@@ -178,7 +178,7 @@ static void stand_load(void)
             p += strlen(begin) - 1;
             is_begun = true;
         } else if (strncmp(p, judge, strlen(judge)) == 0) {
-            buf_puts(&b, "local ok, reply = watched(fn, keys[1], args)\n");
+            buf_puts(&b, "local ok, reply = watched(run, keys[1], args)\n");
             buf_puts(&b, tell);
             p += strlen(judge) - 1;
             is_judged = true;
