@@ -415,7 +415,8 @@ static void test_addresses(void **state)
     static const struct refusal cases[] = {
         {"redis: rediss://\n", 1, "not a known address"},
         {"redis: http://h\n", 1,
-         "redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST,HOST/MASTER, unix:PATH or "
+         "redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST,HOST/MASTER, "
+         "cluster://HOST,HOST, unix:PATH or "
          "embedded"},
         {"redis: localhost:6379\n", 1, "redis://HOST:PORT"},
         {"redis: 'redis://'\n", 1, "redis://HOST:PORT"},
