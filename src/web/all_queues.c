@@ -8,7 +8,7 @@
 #include "json/stats.h"
 #include "web/fleet_health.h"
 
-#define PAGE "100"
+#define PAGE "50"
 #define PAGES_MAX 1000 /* of a walk: queues with jobs in many sets come in small pages */
 #define EACH_MS 10000
 #define LATE_MS 5000 /* a job that has been due for less is none of trouble */

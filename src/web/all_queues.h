@@ -13,7 +13,7 @@
 #include "web/call.h"
 
 #define ALL_QUEUES_MAX 10000 /* a namespace has no more names */
-#define ALL_QUEUES_PAGES 10  /* at once, for who looks at queues */
+#define ALL_QUEUES_PAGES 20  /* at once, for who looks at queues */
 
 struct all_queues *all_queues_new(void);
 void all_queues_free(struct all_queues *q);
@@ -26,8 +26,8 @@ struct known_queues {
 
 /*
  * Go on with the walk, if it is time: it begins each ten seconds at most, that of a single page
- * with each question. most: pages of a hundred queues that are read now, each of which takes Redis
- * one or two milliseconds. What is known: rows live until the next call. NULL with call->err.
+ * with each question. most: pages of fifty queues that are read now, each of which takes Redis
+ * a millisecond. What is known: rows live until the next call. NULL with call->err.
  */
 const struct known_queues *all_queues_look(struct api_call *call, int most);
 
