@@ -563,7 +563,6 @@ static void test_append_writes_lines(void **state)
 {
     CLEANUP_FREE char *file = mem_printf("%s/lines", dir), *yaml = NULL, *moved = NULL,
                       *want = NULL;
-    CLEANUP_BUF struct buf all = BUF_INIT;
     char *ids[100];
 
     (void)state;
