@@ -145,6 +145,21 @@ static int check_list(const char *list, const char *what, struct err *err)
     return 0;
 }
 
+/* [USER@]HOST[:PORT],… into list; *at moves to what follows. what: one of them */
+static int parse_list(const char **at, char list[URL_LIST_MAX], const char *what, struct url *ret,
+                      struct err *err)
+{
+    size_t n;
+
+    if (parse_user(at, *at + strlen(*at), ret, err) < 0)
+        return -1;
+    n = strcspn(*at, "/?");
+    if (copy(list, URL_LIST_MAX, *at, n, err) < 0 || check_list(list, what, err) < 0)
+        return -1;
+    *at += n;
+    return 0;
+}
+
 /* [USER@]HOST[:PORT],…/MASTER[/DB] */
 static int parse_sentinel(const char *at, struct url *ret, struct err *err)
 {
@@ -152,13 +167,8 @@ static int parse_sentinel(const char *at, struct url *ret, struct err *err)
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
     size_t n;
 
-    if (parse_user(&at, at + strlen(at), ret, err) < 0)
+    if (parse_list(&at, ret->sentinels, "sentinel", ret, err) < 0)
         return -1;
-    n = strcspn(at, "/?");
-    if (copy(ret->sentinels, sizeof(ret->sentinels), at, n, err) < 0 ||
-        check_list(ret->sentinels, "sentinel", err) < 0)
-        return -1;
-    at += n;
     n = *at == '/' ? strspn(at + 1, letters) : 0;
     if (n == 0 || n >= sizeof(ret->master))
         return err_set(err, ERR_CONFIG,
@@ -176,15 +186,8 @@ static int parse_sentinel(const char *at, struct url *ret, struct err *err)
 /* [USER@]HOST[:PORT],…[/][0] */
 static int parse_cluster(const char *at, struct url *ret, struct err *err)
 {
-    size_t n;
-
-    if (parse_user(&at, at + strlen(at), ret, err) < 0)
+    if (parse_list(&at, ret->nodes, "node", ret, err) < 0)
         return -1;
-    n = strcspn(at, "/?");
-    if (copy(ret->nodes, sizeof(ret->nodes), at, n, err) < 0 ||
-        check_list(ret->nodes, "node", err) < 0)
-        return -1;
-    at += n;
     return *at == '\0' || strcmp(at, "/") == 0 || strcmp(at, "/0") == 0
                ? 0
                : err_set(err, ERR_CONFIG,
