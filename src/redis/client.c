@@ -27,12 +27,18 @@ static int choose_database(struct client *c, int number, struct err *err)
     return r != NULL ? 0 : -1;
 }
 
-/* What a sentinel names may be a server that just died, or one that is no master (yet). */
+/* To a server that others have named: it may be one that just died. */
+static struct client *connect_named(const struct url *url, int64_t timeout_ms, struct err *err)
+{
+    return client_connect(url, timeout_ms < SENTINEL_CONNECT_MS ? timeout_ms : SENTINEL_CONNECT_MS,
+                          err);
+}
+
+/* What a sentinel names may be one that is no master (yet). */
 static struct client *connect_as_told(const struct url *url, int64_t timeout_ms, struct err *err)
 {
     char where[320];
-    struct client *c = client_connect(
-        url, timeout_ms < SENTINEL_CONNECT_MS ? timeout_ms : SENTINEL_CONNECT_MS, err);
+    struct client *c = connect_named(url, timeout_ms, err);
 
     if (c == NULL) {
         (void)err_wrap(err, "as the sentinels say");
@@ -59,14 +65,12 @@ static struct client *connect_to_master(struct url *url, int64_t timeout_ms, str
     return c;
 }
 
-/* What a node names may be a primary that just died. */
 static struct client *connect_to_owner(struct url *url, int64_t timeout_ms, struct err *err)
 {
     struct client *c = NULL;
 
     if (cluster_resolve(url, timeout_ms, err) == 0)
-        c = client_connect(url, timeout_ms < SENTINEL_CONNECT_MS ? timeout_ms : SENTINEL_CONNECT_MS,
-                           err);
+        c = connect_named(url, timeout_ms, err);
     if (c != NULL)
         client_set_timeout(c, timeout_ms);
     return c;

@@ -32,11 +32,16 @@ static void name_cure(struct err *err)
 
 /* ---- what a node tells */
 
+static struct client *reach(const struct url *node, int64_t timeout_ms, struct err *err)
+{
+    return client_connect(node, timeout_ms < ANSWER_MS ? timeout_ms : ANSWER_MS, err);
+}
+
 /* CLUSTER SLOTS of one node, or NULL with err. */
 static struct reply *ask(const struct url *node, int64_t timeout_ms, struct err *err)
 {
     static const char *const call[] = {"CLUSTER", "SLOTS"};
-    struct client *c = client_connect(node, timeout_ms < ANSWER_MS ? timeout_ms : ANSWER_MS, err);
+    struct client *c = reach(node, timeout_ms, err);
     struct reply *r = c != NULL ? client_call(c, 2, call, NULL, err) : NULL;
 
     if (c != NULL && r == NULL)
@@ -176,7 +181,7 @@ int cluster_primaries(const struct url *url, int64_t timeout_ms, cluster_primary
 
         if (!read_primary(r, i, &asked, &one) || !note_place(seen, &one))
             continue;
-        c = client_connect(&one, timeout_ms < ANSWER_MS ? timeout_ms : ANSWER_MS, &why);
+        c = reach(&one, timeout_ms, &why);
         fn(arg, &one, c, &why);
         client_close(c);
     }
