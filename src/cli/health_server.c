@@ -213,9 +213,7 @@ static void tell_info(struct asking *a)
     struct reply *r = client_call(a->cli->server.client, 1, info, NULL, &why);
 
     if (r != NULL)
-        preflight_read(&a->found, reply_str(r));
-    if (a->cli->server.target.url.nodes[0] == '\0')
-        preflight_lone_node(&a->found, reply_str(r));
+        preflight_server(&a->found, reply_str(r), &a->cli->server.target.url);
     a->info = mem_strdup(reply_str(r));
     reply_free(r);
     tell(a, "INFO", r != NULL ? "ok" : denied_or_missing(&why), "%s",

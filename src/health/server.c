@@ -26,9 +26,7 @@ static void judge_server(struct health *h, struct ask_server *s)
     struct reply *r = client_call(s->client, 1, info, NULL, &ignored);
 
     if (r != NULL)
-        preflight_read(&found, reply_str(r));
-    if (s->target.url.nodes[0] == '\0')
-        preflight_lone_node(&found, reply_str(r));
+        preflight_server(&found, reply_str(r), &s->target.url);
     reply_free(r);
     for (size_t i = 0; i < found.n; i++)
         health_add(h->warnings, "warning", found.at[i].check, "%s", found.at[i].text);

@@ -98,12 +98,13 @@ void preflight_read(struct preflight *p, const char *info)
              "master");
 }
 
-void preflight_lone_node(struct preflight *p, const char *info)
+void preflight_server(struct preflight *p, const char *info, const struct url *by)
 {
     char cluster[16];
 
+    preflight_read(p, info);
     preflight_value(info, "cluster_enabled", cluster, sizeof(cluster));
-    if (strcmp(cluster, "1") == 0)
+    if (strcmp(cluster, "1") == 0 && by->nodes[0] == '\0')
         find(p, "cluster",
              "it is a node of a Redis Cluster, and the slot of the namespace may move to another: "
              "write cluster://HOST:PORT");

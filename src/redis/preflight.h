@@ -27,8 +27,9 @@ struct preflight {
 /* Append what the text of INFO (all default sections) shows to be wrong. Pure. */
 void preflight_read(struct preflight *p, const char *info);
 
-/* For an address that names this server alone: append that it is a node of a cluster. Pure. */
-void preflight_lone_node(struct preflight *p, const char *info);
+/* The same of the server of this address, and that it is a node of a cluster where the address names
+ * it alone. Pure. */
+void preflight_server(struct preflight *p, const char *info, const struct url *by);
 
 /* Append that the library could not be loaded on a primary of the cluster. Pure. */
 void preflight_not_loaded(struct preflight *p, const struct url *at, const char *why);

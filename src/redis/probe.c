@@ -49,7 +49,8 @@ static void read_history(struct probe_result *r, const char *info)
     r->is_promoted = before[strspn(before, "0")] != '\0';
 }
 
-static int read_info(struct client *c, bool is_cluster, struct probe_result *r, struct err *err)
+static int read_info(struct client *c, const struct url *by, struct probe_result *r,
+                     struct err *err)
 {
     static const char *const info[] = {"INFO"};
     struct reply *reply = client_call(c, 1, info, NULL, err);
@@ -62,9 +63,7 @@ static int read_info(struct client *c, bool is_cluster, struct probe_result *r, 
     if (reply == NULL)
         return -1;
     preflight_value(reply_str(reply), "redis_version", r->server, sizeof(r->server));
-    preflight_read(&r->preflight, reply_str(reply));
-    if (!is_cluster)
-        preflight_lone_node(&r->preflight, reply_str(reply));
+    preflight_server(&r->preflight, reply_str(reply), by);
     read_history(r, reply_str(reply));
     reply_free(reply);
     return 0;
@@ -142,7 +141,7 @@ static int check_server(struct probing *job, struct client *c, struct err *err)
 {
     struct probe_result *r = &job->result;
 
-    if (read_info(c, job->url.nodes[0] != '\0', r, err) < 0 ||
+    if (read_info(c, &job->url, r, err) < 0 ||
         lib_ensure(c, job->ns, LIB_ENSURE, &r->lib, err) < 0 || check_library(&r->lib, err) < 0)
         return -1;
     load_everywhere(job);

@@ -19,8 +19,7 @@ static void assert_finds(const char *info, const char *check, const char *word)
 {
     struct preflight p = {.n = 0};
 
-    preflight_read(&p, info);
-    preflight_lone_node(&p, info);
+    preflight_server(&p, info, &(struct url){.port = 6379});
     assert_int_equal(p.n, 1);
     assert_string_equal(p.at[0].check, check);
     assert_non_null(strstr(p.at[0].text, word));
