@@ -40,6 +40,11 @@ void json_put_int(json_t *object, const char *name, int64_t value)
     (void)json_object_set_new(object, name, json_integer(value));
 }
 
+int64_t json_int(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
 void json_put_reply(json_t *object, const char *name, const struct reply *r)
 {
     json_put_text(object, name, reply_str(r), reply_len(r));

@@ -21,6 +21,8 @@ void json_put_reply(json_t *object, const char *name, const struct reply *r);
 void json_put_if(json_t *object, const char *name, const struct reply *r);
 void json_put_int(json_t *object, const char *name, int64_t value);
 void json_put(json_t *object, const char *name, json_t *value); /* takes value over */
+/* object[name] as a number; 0 when it is none. */
+int64_t json_int(const json_t *object, const char *name);
 
 /* Append value as one line of ASCII without control characters, whatever its strings hold. */
 void json_write(struct buf *to, const json_t *value);

@@ -4,10 +4,8 @@
 #include <string.h>
 
 #include "ask/reasons.h"
-#include "ask/replies.h"
 #include "base/mem.h"
 #include "json/put.h"
-#include "json/stats.h"
 #include "web/all_queues.h"
 
 #define PAGES_MAX 40    /* of 250 jobs, for one question */
@@ -22,7 +20,7 @@
 /* Counts by reason: an object reason -> row, which is one of the answer. */
 struct tally {
     json_t *rows, *of;
-    int64_t seen, from_ms; /* from_ms: of the first step */
+    int64_t seen, now_ms, from_ms; /* from_ms: of the first step */
     int pages;
     bool has_more;
 };
@@ -30,8 +28,8 @@ struct tally {
 /* Steps begin at full hours, so that they stand still from look to look. */
 static void tally_init(struct tally *t, struct api_call *call)
 {
-    *t = (struct tally){.rows = json_array(),
-                        .from_ms = (ask_now_ms(call->server) / STEP_MS - STEPS + 1) * STEP_MS};
+    *t = (struct tally){.rows = json_array(), .now_ms = ask_now_ms(call->server)};
+    t->from_ms = (t->now_ms / STEP_MS - STEPS + 1) * STEP_MS;
 }
 
 static bool is_tired(const struct tally *t)
@@ -43,11 +41,6 @@ static void put_later(json_t *row, const struct reply *told)
 {
     json_put_int(row, "last_ms", reply_int(reply_at(told, REASON_LAST_MS)));
     json_put_reply(row, "last_id", reply_at(told, REASON_LAST_ID));
-}
-
-static int64_t number(const json_t *row, const char *name)
-{
-    return json_integer_value(json_object_get(row, name));
 }
 
 static json_t *no_deaths(void)
@@ -93,10 +86,10 @@ static void add(struct tally *t, const char *queue, const struct reply *told)
         (void)json_object_set_new(t->of, json_string_value(json_object_get(row, "reason")), row);
     }
     json_put_int(row, "count",
-                 reply_sum(number(row, "count"), reply_int(reply_at(told, REASON_COUNT))));
-    if (first_ms < number(row, "first_ms"))
+                 reply_sum(json_int(row, "count"), reply_int(reply_at(told, REASON_COUNT))));
+    if (first_ms < json_int(row, "first_ms"))
         json_put_int(row, "first_ms", first_ms);
-    if (reply_int(reply_at(told, REASON_LAST_MS)) > number(row, "last_ms"))
+    if (reply_int(reply_at(told, REASON_LAST_MS)) > json_int(row, "last_ms"))
         put_later(row, told);
     add_deaths(row, reply_at(told, REASON_DEATHS));
     json_decref(key);
@@ -140,9 +133,10 @@ static int compare(int64_t one, int64_t other)
 static int by_count(const void *a, const void *b)
 {
     const struct row *one = a, *other = b;
-    int more = compare(number(other->told, "count"), number(one->told, "count"));
+    int more = compare(json_int(other->told, "count"), json_int(one->told, "count"));
 
-    return more != 0 ? more : compare(number(other->told, "last_ms"), number(one->told, "last_ms"));
+    return more != 0 ? more
+                     : compare(json_int(other->told, "last_ms"), json_int(one->told, "last_ms"));
 }
 
 /* The rows, those of the most jobs first. Texts may all differ, so not all rows are shown. */
@@ -161,9 +155,9 @@ static json_t *shown(const struct tally *t)
     return list;
 }
 
-static json_t *give(struct api_call *call, struct tally *t)
+static json_t *give(const struct tally *t)
 {
-    json_t *out = api_object_now(call);
+    json_t *out = api_object(t->now_ms);
 
     json_put(out, "reasons", shown(t));
     json_put_int(out, "seen", t->seen);
@@ -180,7 +174,7 @@ static json_t *reasons(struct api_call *call)
     json_t *out;
 
     tally_init(&t, call);
-    out = count(&t, call, call->name[0], PAGES_MAX) == 0 ? give(call, &t) : NULL;
+    out = count(&t, call, call->name[0], PAGES_MAX) == 0 ? give(&t) : NULL;
     json_decref(t.rows);
     return out;
 }
@@ -191,7 +185,7 @@ static int by_dead(const void *a, const void *b)
 {
     const struct row *one = a, *other = b;
 
-    return compare(number(other->told, "dead"), number(one->told, "dead"));
+    return compare(json_int(other->told, "dead"), json_int(one->told, "dead"));
 }
 
 /* {queue, dead} of the queues with dead jobs, those with the most first. */
@@ -203,14 +197,14 @@ static json_t *list_queues(const struct known_queues *all)
 
     for (size_t i = 0; i < json_array_size(all->rows); i++) {
         sorted[n].told = json_array_get(all->rows, i);
-        n += number(sorted[n].told, "dead") > 0;
+        n += json_int(sorted[n].told, "dead") > 0;
     }
     qsort(sorted, n, sizeof(*sorted), by_dead);
     for (size_t i = 0; i < n; i++) {
         json_t *one = json_object();
 
         json_put(one, "queue", json_incref(json_object_get(sorted[i].told, "queue")));
-        json_put_int(one, "dead", number(sorted[i].told, "dead"));
+        json_put_int(one, "dead", json_int(sorted[i].told, "dead"));
         (void)json_array_append_new(list, one);
     }
     free(sorted);
@@ -234,7 +228,7 @@ static json_t *count_all(struct api_call *call, json_t *queues, bool is_part)
     }
     t.has_more = t.has_more || i < n || is_part;
     if (rc == 0)
-        out = give(call, &t);
+        out = give(&t);
     json_decref(t.rows);
     return out;
 }

@@ -5,6 +5,7 @@
 
 #include "ask/replies.h"
 #include "base/mem.h"
+#include "json/put.h"
 #include "json/stats.h"
 #include "web/fleet_health.h"
 
@@ -33,11 +34,6 @@ struct weighed {
     int64_t by[WEIGHTS];
 };
 
-static int64_t number(const json_t *row, const char *name)
-{
-    return json_integer_value(json_object_get(row, name));
-}
-
 /* The names of the queues that are a cause of bad health, as the keys of an object. */
 static json_t *accused(struct api_call *call, int64_t now_ms)
 {
@@ -59,9 +55,9 @@ static void weigh(struct weighed *w, const json_t *causes, int64_t now_ms)
     const json_t *due = json_object_get(w->row, "due_ms");
     int64_t late_ms = due != NULL ? now_ms - json_integer_value(due) - LATE_MS : 0;
 
-    w->by[BY_WAITING] = number(w->row, "waiting") + number(w->row, "raw");
-    w->by[BY_PARKED] = number(w->row, "parked");
-    w->by[BY_DEAD] = number(w->row, "dead");
+    w->by[BY_WAITING] = json_int(w->row, "waiting") + json_int(w->row, "raw");
+    w->by[BY_PARKED] = json_int(w->row, "parked");
+    w->by[BY_DEAD] = json_int(w->row, "dead");
     w->by[BY_LATENESS] = late_ms > 0 ? late_ms : 0;
     w->by[BY_PAUSE] = json_object_get(w->row, "paused") != NULL && w->by[BY_WAITING] > 0;
     w->by[BY_CAUSE] =
