@@ -424,12 +424,6 @@ static void test_hostile_texts_stay_texts(void **state)
     assert_null(strstr(buf_str(&out), "<script>"));
 }
 
-static bool is_back(void *arg)
-{
-    (void)arg;
-    return get("/api/v1/default/queues") == 200;
-}
-
 static void test_without_redis_it_says_so_and_comes_back(void **state)
 {
     json_t *said;
@@ -449,12 +443,6 @@ static void test_without_redis_it_says_so_and_comes_back(void **state)
     test_redis_restart(&redis);
     test_redis_load(&redis);
     assert_true(test_until(is_back, NULL, LONG_MS));
-}
-
-static bool can_add(void *arg)
-{
-    (void)arg;
-    return post("/api/v1/default/jobs", "{\"queue\":\"mail\",\"payload\":\"x\"}") == 200;
 }
 
 /* Each kind of question makes the connection anew, not only some. */

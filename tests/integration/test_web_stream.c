@@ -182,12 +182,6 @@ static void test_who_does_not_read_a_stream_is_left_behind(void **state)
 
 /* ---- a Redis that hangs */
 
-static bool is_back(void *arg)
-{
-    (void)arg;
-    return get("/api/v1/default/queues") == 200;
-}
-
 /* Whoever wants the tail, or the health, waits for Redis: the others do not wait for each of them.
  */
 static void test_a_redis_that_hangs_holds_up_nobody_for_long(void **state)

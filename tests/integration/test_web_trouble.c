@@ -14,12 +14,6 @@
 
 #include "web_fixture.h"
 
-static bool can_add(void *arg)
-{
-    (void)arg;
-    return post("/api/v1/default/jobs", "{\"queue\":\"mail\",\"payload\":\"x\"}") == 200;
-}
-
 /* ---- connections that end while nobody asks */
 
 static void test_a_connection_that_ended_is_made_anew(void **state)

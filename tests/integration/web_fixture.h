@@ -287,6 +287,20 @@ static inline const char *text_of(const json_t *object, const char *name)
     return text != NULL ? text : "";
 }
 
+/* ---- does it answer? */
+
+static inline bool is_back(void *arg)
+{
+    (void)arg;
+    return get("/api/v1/default/queues") == 200;
+}
+
+static inline bool can_add(void *arg)
+{
+    (void)arg;
+    return post("/api/v1/default/jobs", "{\"queue\":\"mail\",\"payload\":\"x\"}") == 200;
+}
+
 /* ---- the stream */
 
 /* Read from the stream until `out` has this text. */

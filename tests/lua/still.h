@@ -13,8 +13,8 @@
 
 static struct test_clock *still_clock;
 
-/* As fx_open and fx_close. */
-static inline int still_open(void **state)
+/* Start servers by this function, with still_clock for theirs. */
+static inline void still_start(int (*start)(void **state), void **state)
 {
     char path[] = "/tmp/later-test-clock-XXXXXX";
     char *preload = test_clock_preload(), *variable;
@@ -25,13 +25,19 @@ static inline int still_open(void **state)
     variable = test_clock_variable(path);
     (void)putenv(preload);
     (void)putenv(variable);
-    assert_int_equal(fx_open(state), 0);
+    assert_int_equal(start(state), 0);
     (void)unsetenv("LD_PRELOAD");
     (void)unsetenv("LATER_TEST_CLOCK");
     (void)remove(path);
     free(preload);
     free(variable);
     (void)close(fd);
+}
+
+/* As fx_open and fx_close. */
+static inline int still_open(void **state)
+{
+    still_start(fx_open, state);
     /* jemalloc's thread would never sleep while the clock stands still. */
     assert_string_equal(redis("CONFIG SET jemalloc-bg-thread no"), "OK");
     return 0;

@@ -95,27 +95,18 @@ static void start_node(int i)
     assert_string_equal(send_args(3, load, NULL), "laterd");
 }
 
+static int start_nodes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NODES; i++)
+        start_node(i);
+    return 0;
+}
+
 /* Their clock stands still once they know each other. */
 static int open_nodes(void **state)
 {
-    char path[] = "/tmp/later-test-clock-XXXXXX";
-    char *preload = test_clock_preload(), *variable;
-    int fd = mkstemp(path);
-
-    (void)state;
-    assert_true(fd >= 0);
-    still_clock = test_clock_make(path);
-    variable = test_clock_variable(path);
-    (void)putenv(preload);
-    (void)putenv(variable);
-    for (int i = 0; i < NODES; i++)
-        start_node(i);
-    (void)unsetenv("LD_PRELOAD");
-    (void)unsetenv("LATER_TEST_CLOCK");
-    (void)remove(path);
-    free(preload);
-    free(variable);
-    (void)close(fd);
+    still_start(start_nodes, state);
     must(0, "CLUSTER ADDSLOTSRANGE 0 16383");
     must(0, text("CLUSTER MEET 127.0.0.1 %s %s", nodes.port[1], nodes.bus[1]));
     assert_true(test_until(are_joined, NULL, TEST_CALL_MS));
