@@ -216,7 +216,8 @@ static void test_a_slot_that_moves_loses_and_doubles_nothing(void **state)
 static bool is_empty(void *arg)
 {
     (void)arg;
-    return test_sh("[ -z \"$($LATER --redis $BY ls work --state due,running --json)\" ]") == 0;
+    return test_sh("left=$($LATER --redis $BY ls work --state due,running --json) && [ -z "
+                   "\"$left\" ]") == 0;
 }
 
 static void test_a_replica_takes_over(void **state)
@@ -242,9 +243,11 @@ static void test_a_replica_takes_over(void **state)
     /* What was added just before a kill may not have reached the replica. */
     assert_true(test_until(is_empty, NULL, LONG_MS));
     must("default", "$L fsck", "");
-    print_message("%ld failovers: %d added, %d ran\n", failovers, lines("added"), lines("ran"));
+    /* An end that had not reached the replica is run again, so twice is told, and none is wrong. */
+    assert_int_equal(test_sh("cd $DIR && sort ran | uniq -d >twice"), 0);
+    print_message("%ld failovers: %d added, %d ran, %d of them twice\n", failovers, lines("added"),
+                  lines("ran"), lines("twice"));
     assert_true(lines("ran") > 0);
-    assert_true(test_sh("cd $DIR && sort ran | uniq -d | wc -l") == 0);
 }
 
 int main(void)
