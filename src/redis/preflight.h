@@ -27,8 +27,8 @@ struct preflight {
 /* Append what the text of INFO (all default sections) shows to be wrong. Pure. */
 void preflight_read(struct preflight *p, const char *info);
 
-/* The same of the server of this address, and that it is a node of a cluster where the address names
- * it alone. Pure. */
+/* The same of the server of this address, and that it is a node of a cluster where the address
+ * names it alone. Pure. */
 void preflight_server(struct preflight *p, const char *info, const struct url *by);
 
 /* Append that the library could not be loaded on a primary of the cluster. Pure. */
