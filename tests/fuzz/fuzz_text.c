@@ -77,8 +77,10 @@ static void address(const char *s)
         return;
     }
     FUZZ_MUST(url.password[0] == '\0' && url.db >= 0);
-    FUZZ_MUST((url.host[0] != '\0') != (url.sentinels[0] != '\0' && url.master[0] != '\0'));
-    FUZZ_MUST(url.is_unix || url.sentinels[0] != '\0' || (url.port > 0 && url.port < 65536));
+    /* It names a place, or those who know one. */
+    FUZZ_MUST((url.host[0] != '\0') + (url.sentinels[0] != '\0') + (url.nodes[0] != '\0') == 1);
+    FUZZ_MUST((url.sentinels[0] != '\0') == (url.master[0] != '\0'));
+    FUZZ_MUST(url.is_unix || url.host[0] == '\0' || (url.port > 0 && url.port < 65536));
     FUZZ_MUST(strlen(url_show(&url, shown)) < sizeof(shown));
 }
 
