@@ -14,6 +14,11 @@
 
 #include "redis/url.h"
 
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 static void test_taken(void **state)
 {
     static const struct {
@@ -33,6 +38,11 @@ static void test_taken(void **state)
         {"sentinel://h1:26380,h2,[::1]:7/mymaster/3", false, "", 0, 3, "",
          "redis 'mymaster' by the sentinels h1:26380,h2,[::1]:7"},
         {"sentinels://w@h/m-1.x", false, "", 0, 0, "w", "redis 'm-1.x' by the sentinels h"},
+        {"cluster://h", false, "", 0, 0, "", "the redis cluster of h"},
+        {"cluster://h1:7000,h2,[::1]:7/", false, "", 0, 0, "",
+         "the redis cluster of h1:7000,h2,[::1]:7"},
+        {"cluster://worker@h1,h2/0", false, "", 0, 0, "worker", "the redis cluster of h1,h2"},
+        {"clusters://w@h:1", false, "", 0, 0, "w", "the redis cluster of h:1"},
         {"unix:/run/redis.sock", true, "/run/redis.sock", 0, 0, "",
          "redis at unix:/run/redis.sock"},
         {"unix:///run/r.sock?db=3", true, "/run/r.sock", 0, 3, "", "redis at unix:/run/r.sock"},
@@ -61,6 +71,11 @@ static void test_taken(void **state)
         assert_string_equal(url.user, rows[i].user);
         assert_string_equal(url.password, "");
         assert_string_equal(url_show(&url, shown), rows[i].shown);
+        assert_int_equal(url.is_tls, begins(rows[i].text, "rediss:") ||
+                                         begins(rows[i].text, "sentinels:") ||
+                                         begins(rows[i].text, "clusters:"));
+        assert_int_equal(url.nodes[0] != '\0', begins(rows[i].text, "cluster"));
+        assert_int_equal(url_is_guided(&url), url.host[0] == '\0');
     }
 }
 
@@ -95,6 +110,26 @@ static void test_refused(void **state)
         {"sentinel://h/m m", "/MASTER/DB"},
         {"sentinel://u:secret@h/m", "redis_password_file"},
         {"sentinels://h/m?password=secret", "redis_password_file"},
+        {"cluster:h", "write redis://"},
+        {"cluster://", "empty or too long"},
+        {"cluster:///0", "empty or too long"},
+        {"cluster://@h", "empty or too long"},
+        {"cluster://h,", "behind the last comma"},
+        {"cluster://h,/0", "behind the last comma"},
+        {"cluster://,h", "empty or too long"},
+        {"cluster://h,,h2", "empty or too long"},
+        {"cluster://h:0,h2", "port"},
+        {"cluster://h:1x", "port"},
+        {"cluster://[::1]x", "a comma"},
+        {"cluster://h/1", "one database, 0"},
+        {"cluster://h/00", "one database, 0"},
+        {"clusters://h,h2/15", "one database, 0"},
+        {"cluster://h/0/0", "one database, 0"},
+        {"cluster://h?db=1", "one database, 0"},
+        {"cluster://u:secret@h", "redis_password_file"},
+        {"cluster://:secret@h,h2", "redis_password_file"},
+        {"clusters://u:se@cret@h1,h2", "redis_password_file"},
+        {"clusters://h/0?password=secret", "redis_password_file"},
         {"redis://:6379", "empty or too long"},
         {"redis://h:", "empty or too long"},
         {"redis://h:0", "port"},
@@ -159,8 +194,10 @@ static void test_refused(void **state)
 
 static void test_long_parts(void **state)
 {
-    static const char *const heads[] = {"redis://", "redis://u@", "redis://[",
-                                        "unix:/",   "redis://h:", "redis://h/"};
+    static const char *const heads[] = {"redis://",     "redis://u@",   "redis://[",
+                                        "unix:/",       "redis://h:",   "redis://h/",
+                                        "cluster://",   "cluster://h,", "cluster://u@",
+                                        "clusters://h:"};
     char text[4096];
 
     (void)state;
