@@ -66,10 +66,12 @@ static bool says(struct cluster_node *node, const char *verb, const char *what, 
 static bool are_joined(void *arg)
 {
     struct cluster *c = arg;
+    char known[32];
 
-    for (int i = 0; i < CLUSTER_NODES; i++)
+    (void)snprintf(known, sizeof(known), "cluster_known_nodes:%d\r", c->n);
+    for (int i = 0; i < c->n; i++)
         if (!says(&c->nodes[i], "CLUSTER", "INFO", "cluster_state:ok") ||
-            !says(&c->nodes[i], "CLUSTER", "INFO", "cluster_known_nodes:6"))
+            !says(&c->nodes[i], "CLUSTER", "INFO", known))
             return false;
     return true;
 }
@@ -98,11 +100,24 @@ static bool are_replicated(void *arg)
     return true;
 }
 
+/* With all before it: by gossip alone, and so long a timeout, they hear of it within a minute. */
+static void meet(struct cluster *c, int node)
+{
+    for (int i = 0; i < node; i++)
+        CALL(&c->nodes[node], "CLUSTER", "MEET", "127.0.0.1", c->nodes[i].port, c->nodes[i].bus);
+}
+
+static void until_joined(struct cluster *c)
+{
+    if (!test_until(are_joined, c, CLUSTER_WAIT_MS))
+        die("the nodes do not know each other");
+}
+
 void cluster_start(struct cluster *c)
 {
     memset(c, 0, sizeof(*c));
-    for (int i = 0; i < CLUSTER_NODES; i++)
-        start_node(&c->nodes[i]);
+    for (; c->n < CLUSTER_NODES; c->n++)
+        start_node(&c->nodes[c->n]);
     for (int i = 0; i < CLUSTER_PRIMARIES; i++) {
         char from[8], to[8];
 
@@ -111,9 +126,8 @@ void cluster_start(struct cluster *c)
         CALL(&c->nodes[i], "CLUSTER", "ADDSLOTSRANGE", from, to);
     }
     for (int i = 1; i < CLUSTER_NODES; i++)
-        CALL(&c->nodes[i], "CLUSTER", "MEET", "127.0.0.1", c->nodes[0].port, c->nodes[0].bus);
-    if (!test_until(are_joined, c, CLUSTER_WAIT_MS))
-        die("the nodes do not know each other");
+        meet(c, i);
+    until_joined(c);
     for (int i = 0; i < CLUSTER_PRIMARIES; i++)
         CALL(&c->nodes[i + CLUSTER_PRIMARIES], "CLUSTER", "REPLICATE", c->nodes[i].id);
     if (!test_until(are_replicated, c, CLUSTER_WAIT_MS))
@@ -122,9 +136,16 @@ void cluster_start(struct cluster *c)
                    c->nodes[2].port);
 }
 
+void cluster_join(struct cluster *c)
+{
+    start_node(&c->nodes[c->n]);
+    meet(c, c->n++);
+    until_joined(c);
+}
+
 void cluster_stop(struct cluster *c)
 {
-    for (int i = 0; i < CLUSTER_NODES; i++)
+    for (int i = 0; i < c->n; i++)
         test_redis_stop(&c->nodes[i].redis);
 }
 
@@ -141,7 +162,7 @@ int cluster_owner(struct cluster *c, int asked, const char *ns)
     int owner = -1;
 
     for (size_t i = 0; i < reply_count(r); i++)
-        for (int k = 0; k < CLUSTER_NODES && holds(reply_at(r, i), slot); k++)
+        for (int k = 0; k < c->n && holds(reply_at(r, i), slot); k++)
             if (reply_int(reply_at(reply_at(reply_at(r, i), 2), 1)) == atoi(c->nodes[k].port))
                 owner = k;
     reply_free(r);
@@ -164,24 +185,49 @@ static size_t move_keys(struct cluster_node *from, const struct cluster_node *to
     return n;
 }
 
-void cluster_move(struct cluster *c, const char *ns, int to, int held_ms)
+int64_t cluster_keys(struct cluster *c, int node, const char *ns)
 {
-    struct cluster_node *from = &c->nodes[cluster_owner(c, to, ns)], *there = &c->nodes[to];
-    char slot[8], half[24];
+    char slot[8];
     struct reply *r;
+    int64_t n;
 
     (void)snprintf(slot, sizeof(slot), "%u", slot_of(ns, strlen(ns)));
-    r = test_redis_call(&from->redis, "CLUSTER", "COUNTKEYSINSLOT", slot, NULL);
-    (void)snprintf(half, sizeof(half), "%lld", (long long)(reply_int(r) / 2 + 1));
+    r = test_redis_call(&c->nodes[node].redis, "CLUSTER", "COUNTKEYSINSLOT", slot, NULL);
+    n = reply_int(r);
     reply_free(r);
-    CALL(there, "CLUSTER", "SETSLOT", slot, "IMPORTING", from->id);
-    CALL(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", there->id);
-    (void)move_keys(from, there, slot, half);
-    test_pause(held_ms);
-    while (move_keys(from, there, slot, "1000") > 0)
+    return n;
+}
+
+void cluster_begin_move(struct cluster *c, const char *ns, int to, struct cluster_moving *ret)
+{
+    int owner = cluster_owner(c, to, ns);
+    char half[24];
+
+    *ret = (struct cluster_moving){&c->nodes[owner], &c->nodes[to], "", mono_now()};
+    (void)snprintf(ret->slot, sizeof(ret->slot), "%u", slot_of(ns, strlen(ns)));
+    (void)snprintf(half, sizeof(half), "%lld", (long long)(cluster_keys(c, owner, ns) / 2 + 1));
+    CALL(ret->to, "CLUSTER", "SETSLOT", ret->slot, "IMPORTING", ret->from->id);
+    CALL(ret->from, "CLUSTER", "SETSLOT", ret->slot, "MIGRATING", ret->to->id);
+    (void)move_keys(ret->from, ret->to, ret->slot, half);
+}
+
+int64_t cluster_end_move(struct cluster_moving *m)
+{
+    while (move_keys(m->from, m->to, m->slot, "1000") > 0)
         ;
-    CALL(there, "CLUSTER", "SETSLOT", slot, "NODE", there->id);
-    CALL(from, "CLUSTER", "SETSLOT", slot, "NODE", there->id);
+    CALL(m->to, "CLUSTER", "SETSLOT", m->slot, "NODE", m->to->id);
+    CALL(m->from, "CLUSTER", "SETSLOT", m->slot, "NODE", m->to->id);
+    return test_ms_since(m->begin);
+}
+
+int64_t cluster_move(struct cluster *c, const char *ns, int to, int held_ms)
+{
+    struct cluster_moving m;
+
+    cluster_begin_move(c, ns, to, &m);
+    if (held_ms > 0)
+        test_pause(held_ms);
+    return cluster_end_move(&m);
 }
 
 struct taken {
