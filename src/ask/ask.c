@@ -103,25 +103,34 @@ static void name_refused(const struct ask_server *s, const char *function, struc
         (void)err_wrap(err, "user %s, function %s", target_user(&s->target), function);
 }
 
-struct reply *ask_fcall(struct ask_server *s, const char *function, const struct ask_call *call,
-                        struct err *err)
+bool ask_is_elsewhere(const struct ask_server *s, const struct err *err)
+{
+    return s->target.url.nodes[0] != '\0' && error_reply_is_between_nodes(err->text);
+}
+
+struct reply *ask_many(struct ask_server *s, const char *function, int argc,
+                       const char *const *argv, const size_t *lens, struct err *err)
 {
     struct mono deadline = mono_add_ms(mono_now(), s->target.timeout_ms);
     struct reply *r;
 
-    /* A call that found no owner of its slot has done nothing. */
     for (;;) {
         if (ask_connect(s, err) < 0)
             return NULL;
-        r = client_fcall(s->client, s->target.ns, function, call->n, call->argv, call->lens, err);
-        if (r != NULL || s->target.url.nodes[0] == '\0' ||
-            !error_reply_is_between_nodes(err->text) || !may_try_again(s, err, deadline))
+        r = client_fcall(s->client, s->target.ns, function, argc, argv, lens, err);
+        if (r != NULL || !ask_is_elsewhere(s, err) || !may_try_again(s, err, deadline))
             break;
         ask_disconnect(s);
     }
     if (r == NULL)
         name_refused(s, function, err);
     return r;
+}
+
+struct reply *ask_fcall(struct ask_server *s, const char *function, const struct ask_call *call,
+                        struct err *err)
+{
+    return ask_many(s, function, call->n, call->argv, call->lens, err);
 }
 
 struct reply *ask_words(struct ask_server *s, struct err *err, const char *function, ...)

@@ -51,7 +51,13 @@ void ask_call_puts(struct ask_call *call, const char *s);
 /* Call a function of the library in the namespace. The caller frees the reply; NULL with err. */
 struct reply *ask_fcall(struct ask_server *s, const char *function, const struct ask_call *call,
                         struct err *err);
-/* The same; its arguments are the words up to the first NULL. */
+/* The same with any number of arguments. */
+struct reply *ask_many(struct ask_server *s, const char *function, int argc,
+                       const char *const *argv, const size_t *lens, struct err *err);
+/* Does err say that a call found its slot on another node of the cluster, or on the way there? Then
+ * nothing was done, and ask_fcall finds the owner. */
+bool ask_is_elsewhere(const struct ask_server *s, const struct err *err);
+/* The same as ask_fcall; its arguments are the words up to the first NULL. */
 struct reply *ask_words(struct ask_server *s, struct err *err, const char *function, ...)
     __attribute__((sentinel));
 

@@ -53,8 +53,11 @@ static void count_lines(struct adds *a, const struct adds_call *c, struct reply 
 {
     enum line_result result = LINE_ADDED;
 
+    /* Without a connection none was made anew, after a refusal. */
     if (r == NULL)
-        result = client_is_broken(a->cli->server.client) ? LINE_UNKNOWN : LINE_REFUSED;
+        result = a->cli->server.client != NULL && client_is_broken(a->cli->server.client)
+                     ? LINE_UNKNOWN
+                     : LINE_REFUSED;
     else if (!a->face->is_good(a, r, c->n)) {
         result = LINE_UNKNOWN;
         err_fill(err, ERR_DATA, "the answer to an add of %d jobs is something else", c->n);
@@ -66,14 +69,47 @@ static void count_lines(struct adds *a, const struct adds_call *c, struct reply 
     meter_show(&a->meter, a->tally.count[LINE_ADDED], a->feed.passed);
 }
 
+/* An answer, or NULL with err. */
+struct heard {
+    struct adds_call call;
+    struct reply *reply;
+    struct err err;
+    bool is_elsewhere;
+};
+
+static void hear(struct adds *a, struct heard *ret)
+{
+    *ret = (struct heard){.call = a->sent[0], .err = ERR_INIT};
+    memmove(a->sent, a->sent + 1, (size_t)--a->nsent * sizeof(a->sent[0]));
+    ret->reply = client_answer(a->cli->server.client, &ret->err);
+    ret->is_elsewhere = ret->reply == NULL && ask_is_elsewhere(&a->cli->server, &ret->err);
+}
+
+static void count_heard(struct adds *a, struct heard *h)
+{
+    struct call_args *words = &h->call.words;
+
+    if (h->is_elsewhere && !adds_is_over(a)) {
+        h->err = (struct err)ERR_INIT;
+        h->reply = ask_many(&a->cli->server, a->face->function, (int)words->n + 1, words->argv,
+                            words->lens, &h->err);
+    }
+    count_lines(a, &h->call, h->reply, &h->err);
+    call_args_done(words);
+}
+
+/* Whoever connects to another node leaves this one: hear first what it has to say to all calls
+ * under way. */
 static void take_answer(struct adds *a)
 {
-    struct adds_call c = a->sent[0];
-    struct err err = ERR_INIT;
-    struct reply *r = client_answer(a->cli->server.client, &err);
+    struct heard heard[ADDS_CALLS_MAX];
+    int n = 0;
 
-    memmove(a->sent, a->sent + 1, (size_t)--a->nsent * sizeof(a->sent[0]));
-    count_lines(a, &c, r, &err);
+    hear(a, &heard[n++]);
+    while (heard[0].is_elsewhere && a->nsent > 0)
+        hear(a, &heard[n++]);
+    for (int i = 0; i < n; i++)
+        count_heard(a, &heard[i]);
 }
 
 static void take_answers(struct adds *a)
@@ -107,23 +143,31 @@ static bool may_join(const struct adds *a)
             bytes <= ADDS_CALLS_FULL * ADDS_CALL_BYTES);
 }
 
-/* The arguments are copied before this returns. */
+static void keep_words(struct adds_call *c, int argc, const char *const *argv, const size_t *lens)
+{
+    for (int i = 1; i < argc; i++)
+        call_args_add(&c->words, argv[i], lens[i]);
+    call_args_argv(&c->words, argv[0], (size_t)argc - 1);
+}
+
+/* The arguments are copied before this returns; the first one stays. */
 static void make_call(struct adds *a, int argc, const char *const *argv, const size_t *lens)
 {
-    struct client *c = a->cli->server.client;
-    const char *ns = a->cli->server.target.ns, *function = a->face->function;
+    struct ask_server *s = &a->cli->server;
     struct err err = ERR_INIT;
 
     /* Wait for the answer to the first call: it loads a missing library, and if it refuses the
      * options no other call is sent. */
     if (!a->has_called) {
         a->has_called = true;
-        count_lines(a, &a->next, client_fcall(c, ns, function, argc, argv, lens, &err), &err);
+        count_lines(a, &a->next, ask_many(s, a->face->function, argc, argv, lens, &err), &err);
         return;
     }
+    if (s->target.url.nodes[0] != '\0')
+        keep_words(&a->next, argc, argv, lens);
     a->sent[a->nsent++] = a->next;
     /* Answers that came before the link broke still count; reading the others gives the reason. */
-    if (client_fcall_send(c, ns, function, argc, argv, lens, &err) < 0)
+    if (client_fcall_send(s->client, s->target.ns, a->face->function, argc, argv, lens, &err) < 0)
         take_answers(a);
 }
 

@@ -3,9 +3,10 @@
  * became of each line. The face says how lines become calls and whether an answer is a success.
  * Reading, signals, errors and the final report are common to all faces.
  *
- * The first error, or a signal, ends it: nothing more is sent, calls under way are waited for. One
- * thread. From adds_run on, SIGINT, SIGTERM and SIGHUP are blocked and read where nothing is half
- * done.
+ * The first error, or a signal, ends it: nothing more is sent, calls under way are waited for.
+ * Calls that found their slot on another node of a cluster have done nothing, and are made there.
+ * One thread. From adds_run on, SIGINT, SIGTERM and SIGHUP are blocked and read where nothing is
+ * half done.
  */
 #ifndef LATER_CLI_BULK_ADDS_H
 #define LATER_CLI_BULK_ADDS_H
@@ -14,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/bulk/call_args.h"
 #include "cli/bulk/feed.h"
 #include "cli/bulk/line_results.h"
 #include "cli/bulk/meter.h"
@@ -36,6 +38,7 @@ struct adds_call {
     size_t bytes;
     uint64_t longest; /* number of its longest line */
     size_t longest_bytes;
+    struct call_args words; /* on a cluster: what was sent, to be sent to another node */
 };
 
 struct adds;

@@ -12,6 +12,7 @@
 #include "cli/show/out.h"
 
 #define PAGE "100"
+#define EXPORT "later_v1_export"
 
 /* Elements of a page before its rows. */
 enum { SET, SCORE, MEMBER, HOW_MANY, ROWS };
@@ -76,24 +77,38 @@ static void write_rows(struct export *x, const struct reply *page)
     meter_show(&x->meter, x->jobs, x->jobs);
 }
 
-/* The server makes the next page while we write this one. */
+/* Have the next page made while we write this one. */
+static int send_call(struct export *x, const struct ask_call *call, struct err *err)
+{
+    struct ask_server *s = &x->cli->server;
+
+    return client_fcall_send(s->client, s->target.ns, EXPORT, call->n, call->argv, call->lens, err);
+}
+
+/* The page that was sent for; of a slot that has moved, by its new owner. */
+static struct reply *take_page(struct export *x, const struct ask_call *call, struct err *err)
+{
+    struct ask_server *s = &x->cli->server;
+    struct reply *page = client_answer(s->client, err);
+
+    return page == NULL && ask_is_elsewhere(s, err) ? ask_fcall(s, EXPORT, call, err) : page;
+}
+
 static int write_state(struct export *x, struct err *err)
 {
-    struct client *c = x->cli->server.client;
-    const char *ns = x->cli->server.target.ns;
     struct ask_call call;
     struct reply *page, *before = NULL;
     int result = 0;
 
     put_call(&call, x, NULL);
-    page = client_fcall(c, ns, "later_v1_export", call.n, call.argv, call.lens, err);
+    page = ask_fcall(&x->cli->server, EXPORT, &call, err);
     while (page != NULL && result == 0 && !out_has_failed()) {
         bool goes_on = !is_last(page);
 
         result = check_page(page, before, err);
         put_call(&call, x, page);
         if (result == 0 && goes_on)
-            result = client_fcall_send(c, ns, "later_v1_export", call.n, call.argv, call.lens, err);
+            result = send_call(x, &call, err);
         if (result < 0)
             break;
         write_rows(x, page);
@@ -103,7 +118,7 @@ static int write_state(struct export *x, struct err *err)
             reply_free(before);
             return 0;
         }
-        page = client_answer(c, err);
+        page = take_page(x, &call, err);
     }
     result = page != NULL && result == 0 ? 0 : -1;
     reply_free(before);
@@ -121,7 +136,7 @@ static void count(struct export *x)
     put_call(&call, x, NULL);
     call.argv[call.n - 1] = "1";
     call.lens[call.n - 1] = 1;
-    r = ask_fcall(&x->cli->server, "later_v1_export", &call, &ignored);
+    r = ask_fcall(&x->cli->server, EXPORT, &call, &ignored);
     x->meter.size += (uint64_t)reply_int(reply_at(r, HOW_MANY));
     reply_free(r);
 }
