@@ -71,7 +71,7 @@ static struct reply *ask_any(const struct url *url, int64_t timeout_ms, struct u
         if (r != NULL)
             (void)err_set(&why, ERR_UNAVAILABLE, "it knows of no slots");
         reply_free(r);
-        buf_printf(&reasons, "%s%s: %.120s", reasons.len > 0 ? "; " : "",
+        buf_printf(&reasons, "%s%s: %.240s", reasons.len > 0 ? "; " : "",
                    announce_place(asked, place), why.text);
     }
     (void)err_set(err, why.code, "no node of the cluster tells where slot %u is: %.400s", url->slot,
