@@ -27,6 +27,18 @@ static void call(struct reply *r, const char *what)
 
 static void start_node(struct cluster_node *node)
 {
+    /* Only such a cluster tells ports with TLS (Redis 7.0), and names that a certificate is for. */
+    const char *const by_tls[] = {"--tls-cluster",
+                                  "yes",
+                                  "--tls-replication",
+                                  "yes",
+                                  "--tls-ca-cert-file",
+                                  getenv("SSL_CERT_FILE"),
+                                  "--cluster-announce-hostname",
+                                  "localhost",
+                                  "--cluster-preferred-endpoint-type",
+                                  "hostname",
+                                  NULL};
     /* No node is taken for dead on a busy machine: who dies is replaced by hand. */
     const char *const args[] = {"--cluster-enabled",
                                 "yes",
@@ -48,6 +60,8 @@ static void start_node(struct cluster_node *node)
     (void)snprintf(node->port, sizeof(node->port), "%d", test_free_port());
     (void)snprintf(node->bus, sizeof(node->bus), "%d", test_free_port());
     memcpy(node->args, args, sizeof(args));
+    if (getenv("LATER_TEST_TLS") != NULL)
+        memcpy(node->args + sizeof(args) / sizeof(args[0]) - 1, by_tls, sizeof(by_tls));
     test_redis_start(&node->redis, node->args);
     r = test_redis_call(&node->redis, "CLUSTER", "MYID", NULL);
     text_copy(node->id, sizeof(node->id), reply_str(r));
@@ -100,11 +114,22 @@ static bool are_replicated(void *arg)
     return true;
 }
 
+/* The port at which other nodes reach it. */
+static const char *port_of(const struct cluster_node *node, char port[8])
+{
+    (void)snprintf(port, 8, "%d",
+                   node->redis.tls_port > 0 ? node->redis.tls_port : atoi(node->port));
+    return port;
+}
+
 /* With all before it: by gossip alone, and so long a timeout, they hear of it within a minute. */
 static void meet(struct cluster *c, int node)
 {
+    char port[8];
+
     for (int i = 0; i < node; i++)
-        CALL(&c->nodes[node], "CLUSTER", "MEET", "127.0.0.1", c->nodes[i].port, c->nodes[i].bus);
+        CALL(&c->nodes[node], "CLUSTER", "MEET", "127.0.0.1", port_of(&c->nodes[i], port),
+             c->nodes[i].bus);
 }
 
 static void until_joined(struct cluster *c)
@@ -132,8 +157,12 @@ void cluster_start(struct cluster *c)
         CALL(&c->nodes[i + CLUSTER_PRIMARIES], "CLUSTER", "REPLICATE", c->nodes[i].id);
     if (!test_until(are_replicated, c, CLUSTER_WAIT_MS))
         die("the primaries have no replicas");
-    (void)snprintf(c->by, sizeof(c->by), "cluster://127.0.0.1:%s,127.0.0.1:%s", c->nodes[1].port,
-                   c->nodes[2].port);
+    if (c->nodes[0].redis.tls_port > 0)
+        (void)snprintf(c->by, sizeof(c->by), "clusters://localhost:%d,localhost:%d",
+                       c->nodes[1].redis.tls_port, c->nodes[2].redis.tls_port);
+    else
+        (void)snprintf(c->by, sizeof(c->by), "cluster://127.0.0.1:%s,127.0.0.1:%s",
+                       c->nodes[1].port, c->nodes[2].port);
 }
 
 void cluster_join(struct cluster *c)
@@ -155,6 +184,12 @@ static bool holds(const struct reply *range, unsigned slot)
            (int64_t)slot <= reply_int(reply_at(range, 1));
 }
 
+/* A node tells the ports with TLS to those who ask by TLS. */
+static bool is_at(const struct cluster_node *node, int64_t port)
+{
+    return port == atoi(node->port) || (node->redis.tls_port > 0 && port == node->redis.tls_port);
+}
+
 int cluster_owner(struct cluster *c, int asked, const char *ns)
 {
     struct reply *r = test_redis_call(&c->nodes[asked].redis, "CLUSTER", "SLOTS", NULL);
@@ -163,7 +198,7 @@ int cluster_owner(struct cluster *c, int asked, const char *ns)
 
     for (size_t i = 0; i < reply_count(r); i++)
         for (int k = 0; k < c->n && holds(reply_at(r, i), slot); k++)
-            if (reply_int(reply_at(reply_at(reply_at(r, i), 2), 1)) == atoi(c->nodes[k].port))
+            if (is_at(&c->nodes[k], reply_int(reply_at(reply_at(reply_at(r, i), 2), 1))))
                 owner = k;
     reply_free(r);
     if (owner < 0)
@@ -178,9 +213,11 @@ static size_t move_keys(struct cluster_node *from, const struct cluster_node *to
     struct reply *keys =
         test_redis_call(&from->redis, "CLUSTER", "GETKEYSINSLOT", slot, most, NULL);
     size_t n = reply_count(keys);
+    char port[8];
 
     for (size_t i = 0; i < n; i++)
-        CALL(from, "MIGRATE", "127.0.0.1", to->port, reply_str(reply_at(keys, i)), "0", "60000");
+        CALL(from, "MIGRATE", "127.0.0.1", port_of(to, port), reply_str(reply_at(keys, i)), "0",
+             "60000");
     reply_free(keys);
     return n;
 }

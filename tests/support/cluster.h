@@ -1,6 +1,7 @@
 /*
  * A Redis Cluster with real servers: three primaries with a third of the slots each, and a replica
- * of each. Errors end the test program.
+ * of each. Errors end the test program. With $LATER_TEST_TLS its address is clusters://, and the
+ * nodes name each other localhost.
  */
 #ifndef LATER_TESTS_SUPPORT_CLUSTER_H
 #define LATER_TESTS_SUPPORT_CLUSTER_H
@@ -15,7 +16,7 @@ struct cluster {
     struct cluster_node {
         struct test_redis redis;
         char port[8], bus[8], id[48];
-        const char *args[24];
+        const char *args[32];
     } nodes[CLUSTER_NODES + 1]; /* i + 3 begins as the replica of i; the last one may join */
     int n;                      /* how many run */
     char by[128];               /* the address by two of the nodes */
