@@ -1,9 +1,13 @@
 /*
  * A cluster of two nodes, and a slot that is on its way from one to the other: MIGRATING here,
- * IMPORTING there, with no key moved yet, some, or all. Every function that may write is called at
- * both, also by a client that follows ASK. Each call is refused, and neither node has changed.
+ * IMPORTING there, with no key moved yet, some, or all, and with the keys that the check of a slot
+ * asks for made by hand. Every function that may write is called at both, also by a client that
+ * follows ASK. Each call is refused, and neither node has changed. When the slot has arrived, fsck
+ * finds nothing new. Then the check is taken out of one function after the other, and is missed.
  *
  *     tests/lua/test_slot [--calls N] [--seed N]
+ *
+ * LATER_FULL=1: 100,000 calls.
  */
 #include "fixture.h"
 
@@ -13,6 +17,7 @@
 #include "lua/lua_lib.h"
 
 #include "../support/clock.h"
+#include "../support/env.h"
 #include "town.h"
 
 #include "rig.h"
@@ -29,6 +34,15 @@ static struct {
     int called[WRITERS_MAX];
     size_t nwriters;
 } nodes;
+
+/* The keys that the check of a slot asks for, and that nobody but a person makes. */
+enum by_hand { NO_KEY, THE_ROOT, THE_NONE, BOTH };
+
+static const struct shape {
+    int moved; /* percent of the keys */
+    enum by_hand made;
+} shapes[] = {{0, NO_KEY},    {30, NO_KEY},   {100, NO_KEY}, {70, NO_KEY}, {0, THE_ROOT},
+              {50, THE_ROOT}, {50, THE_NONE}, {0, BOTH},     {50, BOTH},   {100, BOTH}};
 
 static long calls_wanted = 3000;
 static unsigned seed = 1;
@@ -129,6 +143,20 @@ static int close_nodes(void **state)
 
 /* ---- the town, and who may write in it */
 
+/* -> what later fsck says at the owner */
+static const char *fsck(const char *option)
+{
+    CLEANUP_FREE char *program = mem_printf("%s/later", test_build_dir());
+    CLEANUP_BUF struct buf out = BUF_INIT, err = BUF_INIT;
+    const char *argv[] = {
+        program, "--redis", nodes.redis[nodes.owner].url, "--namespace", "t", "fsck", option, NULL};
+    int status = proc_run((char *const *)(uintptr_t)argv, NULL, 0, &out, &err);
+
+    if (status != 0 && status != 1)
+        fail_msg("fsck ended with %d: %s", status, buf_str(&err));
+    return text("%s", buf_str(&out));
+}
+
 static void build_town(void)
 {
     fx.client = nodes.c[nodes.owner];
@@ -139,6 +167,9 @@ static void build_town(void)
     for (size_t i = 0; i < COUNT(rig.kept); i++)
         if (rig.kept[i][0] == '\0')
             (void)strcpy(rig.kept[i], "1");
+    /* The town is damaged on purpose: fsck puts right what it can, and a bulk stays under way. */
+    (void)fsck("--repair");
+    build_line("bulk retry web dead rate 1/1h");
 }
 
 static void read_writers(void)
@@ -220,52 +251,103 @@ static void digests(char ret[NODES][48])
         (void)snprintf(ret[i], sizeof(ret[0]), "%s", ask(i, "DEBUG DIGEST"));
 }
 
-static bool is_refusal(const char *said)
+/* Where both keys are in the way a function says so, and nothing else on the node that has them. */
+static bool is_refusal(const char *said, int where, const struct shape *shape)
 {
+    static const char in_the_way[] = "!ELATER_TYPE " ROOT " and " ROOT ":none ";
+    int all = where == nodes.owner ? 0 : 100; /* so many have moved when all are here */
+    bool has_both = shape->made == BOTH && shape->moved == all;
+
     return strncmp(said, "!MOVED ", 7) == 0 || strncmp(said, "!ASK ", 5) == 0 ||
-           strncmp(said, "!TRYAGAIN ", 10) == 0;
+           (!has_both && strncmp(said, "!TRYAGAIN ", 10) == 0) ||
+           (shape->made == BOTH && strncmp(said, in_the_way, strlen(in_the_way)) == 0);
 }
 
-/* Call the last function of a line at one of the nodes, asking or not. */
-static void call_once(const char *line, char before[NODES][48])
+/* -> a command that a node has run since CONFIG RESETSTAT, beside those of a call that is refused;
+ * NULL: none */
+static const char *ran_beside(int where)
 {
-    const char *last = strrchr(line, ';'), *said;
-    int where = (int)(rand_r(&seed) % NODES);
-    bool asks = rand_r(&seed) % 2 == 0;
+    static const char *const known[] = {
+        "asking:", "config|resetstat:", "exists:", "fcall:", "info:", "time:"};
+    const char *at = ask(where, "INFO commandstats");
+
+    while ((at = strstr(at, "cmdstat_")) != NULL) {
+        bool is_known = false;
+
+        at += strlen("cmdstat_");
+        for (size_t i = 0; i < COUNT(known); i++)
+            is_known |= strncmp(at, known[i], strlen(known[i])) == 0;
+        if (!is_known)
+            return text("%.*s", (int)strcspn(at, ":"), at);
+    }
+    return NULL;
+}
+
+/* Call the last function of a line at one of the nodes, asking or not. -> what is wrong with that;
+ * NULL: it was refused before it did anything, and nothing has changed */
+static const char *call_once(const char *line, int where, bool asks, const struct shape *shape,
+                             char before[NODES][48])
+{
+    const char *last = strrchr(line, ';'), *said, *ran;
     char after[NODES][48];
 
     last = last != NULL ? last + 1 : line;
+    must(where, "CONFIG RESETSTAT");
     if (asks)
         must(where, "ASKING");
     fx.client = nodes.c[where];
     said = call(last);
-    if (!is_refusal(said))
-        fail_msg("later_%.60s, %s%s: %.200s", last, where == nodes.owner ? "owner" : "the other",
-                 asks ? ", asking" : "", said);
+    ran = ran_beside(where);
     digests(after);
+    if (!is_refusal(said, where, shape))
+        return text("later_%.60s, %s%s: %.200s", last, where == nodes.owner ? "owner" : "the other",
+                    asks ? ", asking" : "", said);
     if (strcmp(before[0], after[0]) != 0 || strcmp(before[1], after[1]) != 0)
-        fail_msg("later_%.60s was refused, and yet it wrote", last);
-    nodes.called[writer_of(line)]++;
+        return text("later_%.60s was refused, and yet it wrote", last);
+    if (ran != NULL)
+        return text("later_%.60s was refused, but not before it ran %s", last, ran);
+    return NULL;
 }
 
-static void call_at_random(long n)
+/* What has expired is deleted at some time, or by this. */
+static void come_to_rest(char ret[NODES][48])
+{
+    for (int i = 0; i < NODES; i++)
+        must(i, "SCAN 0 COUNT 1000000");
+    digests(ret);
+}
+
+static void call_at_random(long n, const struct shape *shape)
 {
     char before[NODES][48];
 
-    /* What has expired is deleted at some time, or by this. */
-    for (int i = 0; i < NODES; i++)
-        must(i, "SCAN 0 COUNT 1000000");
-    digests(before);
+    come_to_rest(before);
     while (n > 0) {
-        const char *line = town_calls[rand_r(&seed) % COUNT(town_calls)].line;
+        const char *line = town_calls[rand_r(&seed) % COUNT(town_calls)].line, *wrong;
+        int writer = writer_of(line);
 
         (void)fx_forget(NULL);
         rig.big = text("%020000d", 1);
-        if (writer_of(line) >= 0) {
-            call_once(line, before);
-            n--;
-        }
+        if (writer < 0)
+            continue;
+        wrong =
+            call_once(line, (int)(rand_r(&seed) % NODES), rand_r(&seed) % 2 == 0, shape, before);
+        if (wrong != NULL)
+            fail_msg("%s", wrong);
+        nodes.called[writer]++;
+        n--;
     }
+}
+
+/* Make the keys of a shape, or delete them. */
+static void by_hand(enum by_hand made, const char *command)
+{
+    const char *value = strcmp(command, "SET") == 0 ? " x" : "";
+
+    if (made == THE_ROOT || made == BOTH)
+        must(nodes.owner, text("%s " ROOT "%s", command, value));
+    if (made == THE_NONE || made == BOTH)
+        must(nodes.owner, text("%s " ROOT ":none%s", command, value));
 }
 
 /* Every field and member of the namespace, where it is. The town has foreign keys in other slots.
@@ -286,7 +368,7 @@ static void put_namespace(struct buf *out)
 }
 
 /* What was here is there now, and works. */
-static void assert_arrived(struct buf *before)
+static void assert_arrived(struct buf *before, const char *findings, enum by_hand made)
 {
     CLEANUP_BUF struct buf after = BUF_INIT;
 
@@ -295,6 +377,9 @@ static void assert_arrived(struct buf *before)
     assert_string_equal(buf_str(&after), buf_str(before));
     (void)ask(1 - nodes.owner, text("CLUSTER COUNTKEYSINSLOT %s", nodes.slot));
     assert_int_equal(int_at(-1), 0);
+    by_hand(made, "DEL");
+    assert_string_equal(fsck(NULL), findings);
+    fx.client = nodes.c[nodes.owner];
     assert_starts(call("add whole x"), "[j");
 }
 
@@ -302,24 +387,77 @@ static void assert_arrived(struct buf *before)
 
 static void test_no_function_writes_while_its_slot_moves(void **state)
 {
-    static const int moved[] = {0, 30, 100, 70};
-
     (void)state;
     build_town();
     read_writers();
-    for (size_t i = 0; i < COUNT(moved); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i++) {
         CLEANUP_BUF struct buf before = BUF_INIT;
+        CLEANUP_FREE char *findings = mem_strdup(fsck(NULL));
 
+        by_hand(shapes[i].made, "SET");
         put_namespace(&before);
         hold();
-        move_keys(moved[i]);
-        call_at_random(calls_wanted / (long)COUNT(moved));
+        move_keys(shapes[i].moved);
+        call_at_random(calls_wanted / (long)COUNT(shapes), &shapes[i]);
         arrive();
-        assert_arrived(&before);
+        assert_arrived(&before, findings, shapes[i].made);
     }
     for (size_t i = 0; i < nodes.nwriters; i++)
         if (nodes.called[i] == 0)
             fail_msg("later_%s was not called", nodes.writers[i]);
+}
+
+/* Load the library, but one function does not ask whether its slot moves. */
+static void load_without_check(const char *function)
+{
+    static const char check[] = "  if slot.may_write(flags) then\n";
+    const char *at = strstr(lua_lib_text, check);
+    const char *load[] = {"FUNCTION", "LOAD", "REPLACE", NULL};
+
+    assert_non_null(at);
+    load[3] = text("%.*s  if name ~= 'later_%s' and slot.may_write(flags) then\n%s",
+                   (int)(at - lua_lib_text), lua_lib_text, function, at + strlen(check));
+    for (int i = 0; i < NODES; i++) {
+        fx.client = nodes.c[i];
+        assert_string_equal(send_args(4, load, NULL), "laterd");
+    }
+}
+
+static bool is_missed(size_t writer, const struct shape *shape)
+{
+    char before[NODES][48];
+
+    come_to_rest(before);
+    for (size_t i = 0; i < COUNT(town_calls); i++) {
+        const char *line = town_calls[i].line;
+
+        if (writer_of(line) == (int)writer &&
+            call_once(line, 1 - nodes.owner, true, shape, before) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* This proof would name each function that is without the check. What they write stays. */
+static void test_a_function_without_the_check_is_found(void **state)
+{
+    static const struct shape shape = {100, BOTH};
+    int unfound = 0;
+
+    (void)state;
+    by_hand(shape.made, "SET");
+    hold();
+    move_keys(shape.moved);
+    for (size_t i = 0; i < nodes.nwriters; i++) {
+        (void)fx_forget(NULL);
+        rig.big = text("%020000d", 1);
+        load_without_check(nodes.writers[i]);
+        if (!is_missed(i, &shape)) {
+            print_message("later_%s is refused without the check\n", nodes.writers[i]);
+            unfound++;
+        }
+    }
+    assert_int_equal(unfound, 0);
 }
 
 int main(int argc, char **argv)
@@ -327,7 +465,11 @@ int main(int argc, char **argv)
     static const struct option known[] = {
         {"calls", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'}, {0}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_function_writes_while_its_slot_moves)};
+        cmocka_unit_test(test_no_function_writes_while_its_slot_moves),
+        cmocka_unit_test(test_a_function_without_the_check_is_found)};
+
+    if (test_is_long())
+        calls_wanted = 100000;
 
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) >= 0;) {
         if (c == 'c')

@@ -5,7 +5,8 @@
 -- on the other node, where a command of one key makes that key anew. Either way the namespace would
 -- be in two halves. There a command of two keys of which one is missing fails, on both nodes. So
 -- each function that may write first asks for two keys that never exist. While a function runs, no
--- slot begins to move.
+-- slot begins to move. Where somebody has made both of them, they tell nothing: then no function
+-- writes until one is deleted.
 
 local slot = module 'core/slot'
 local rights = use 'core/rights'
@@ -31,7 +32,8 @@ local function learn()
 end
 
 -- Fail while the slot moves or the cluster is down: with TRYAGAIN or CLUSTERDOWN (slot.tell), which
--- clients of a cluster answer by another call. -> 'plain server': no call needs to ask
+-- clients of a cluster answer by another call; with ELATER_TYPE where nobody can tell.
+-- -> 'plain server': no call needs to ask
 function slot.need_whole(R)
   if is_cluster == nil then
     learn()
@@ -44,6 +46,9 @@ function slot.need_whole(R)
   local reply = redis.pcall('EXISTS', R, R .. ':none')
   if type(reply) == 'table' and reply.err then
     error(reply, 0)
+  elseif reply == 2 then
+    fail('ELATER_TYPE', R .. ' and ' .. R .. ':none are keys of others, and hide whether the slot ' ..
+         'moves: delete them')
   end
 end
 
