@@ -1,5 +1,6 @@
 -- Checks the modules of src/lua, file by file: a file names its own module by its path, and those of others as all files do;
--- what it takes from a module is there; a module is changed only in its own folder; a file that a comment names exists.
+-- what it takes from a module is there; a module is changed only in its own folder; a file that a comment names exists;
+-- a function of the library is registered by core/register.lua, whose check of the slot none that may write goes without.
 --
 -- Usage: lua5.1 tests/checks/modules.lua FILE...    from the top of the tree
 -- Exit status: 0 clean, 1 findings, one a line.
@@ -75,6 +76,41 @@ local function note_given(path, text, names)
   end
 end
 
+-- Only this file may say `register_function`, once, and beside the check. Strings count too: redis['register_function'].
+local REGISTRY = 'src/lua/core/register.lua'
+local CHECKED = {
+  'if slot%.may_write%(flags%) then\n%s*run = function%(R, args%)\n%s*if slot%.need_whole%(R%)',
+  'redis%.register_function{\n%s*function_name = name,\n%s*flags = flags,',
+  'pcall%(run, keys%[1%], args%)',
+}
+
+local function check_registry(file, text)
+  local spoken = select(2, text:gsub('%-%-[^\n]*', ''):gsub('register_function', ''))
+  if file:match('src/lua/.*$') ~= REGISTRY then
+    if spoken > 0 then
+      complain(file, ': it registers a function itself, past ', REGISTRY)
+    end
+    return
+  end
+  if spoken ~= 1 then
+    complain(file, ': it registers functions in ', tostring(spoken), ' places')
+  end
+  for _, pattern in ipairs(CHECKED) do
+    if not text:find(pattern) then
+      complain(file, ': a function that may write goes without the check of its slot: no ', (pattern:gsub('\n', ' ')))
+    end
+  end
+end
+
+-- later_version is added behind all files.
+local function check_joined()
+  local text = read('scripts/join-lua')
+  local of_reads = select(2, text:gsub("redis%.register_function{%s*function_name = '[%w_]+',%s*flags = {'no%-writes'},", ''))
+  if of_reads ~= select(2, text:gsub('register_function', '')) then
+    complain('scripts/join-lua: it registers a function that may write, past ', REGISTRY)
+  end
+end
+
 local names_in = {}
 for _, file in ipairs(arg) do
   local text, path = read(file), file:match('src/lua/(.*)%.lua$')
@@ -90,6 +126,7 @@ for _, file in ipairs(arg) do
       complain(file, ': its module is called ', own_path)
     end
   end
+  check_registry(file, text)
   texts[file], names_in[file] = code_of(text), names
   note_given(path, texts[file], names)
   for named in text:gmatch('%-%-[^\n]-([%w_/]+%.lua)') do
@@ -110,4 +147,5 @@ for file, text in pairs(texts) do
     end
   end
 end
+check_joined()
 os.exit(found == 0 and 0 or 1)

@@ -47,8 +47,8 @@ function slot.need_whole(R)
   if type(reply) == 'table' and reply.err then
     error(reply, 0)
   elseif reply == 2 then
-    fail('ELATER_TYPE', R .. ' and ' .. R .. ':none are keys of others, and hide whether the slot ' ..
-         'moves: delete them')
+    fail('ELATER_TYPE', R .. ' and ' .. R .. ':none are keys of others, and hide whether the ' ..
+         'slot moves: delete them')
   end
 end
 
