@@ -133,7 +133,7 @@ struct conf {
     bool has_schedules; /* the file has the section; without it, it says nothing of schedules */
     char *path;         /* the file read, or NULL: none */
     int lines[CONF_TOP_ROWS]; /* as in struct conf_queue */
-    bool namespace_from_env;  /* for messages */
+    char root[65]; /* the text between the braces of all keys: namespace, or NAMESPACE.SHARD */
 };
 
 /*

@@ -23,7 +23,7 @@ static int check_given(const struct conf_queue *q, const char **ret_path, struct
 
 static bool is_ours(const struct conf *conf, const char *key)
 {
-    CLEANUP_FREE char *root = mem_printf("later:{%s}:", conf->namespace);
+    CLEANUP_FREE char *root = mem_printf("later:{%s}:", conf->root);
 
     return strncmp(key, root, strlen(root)) == 0;
 }

@@ -99,7 +99,7 @@ static void listen_for_probes(struct daemon *d)
 {
     struct err err = ERR_INIT;
 
-    d->probe_socket = probe_socket_new(d->loop, d->conf->namespace, say_how_it_is, d, &err);
+    d->probe_socket = probe_socket_new(d->loop, d->conf->root, say_how_it_is, d, &err);
     if (d->probe_socket == NULL)
         log_warn("event=limits reason=\"%s\" effect=\"later health --live does not find this "
                  "daemon\"",
@@ -367,7 +367,7 @@ static int build(struct daemon *d, struct err *err)
     struct sched_conf sched_conf = {(unsigned)d->conf->concurrency, SCHED_AHEAD_US,
                                     d->conf->stop_timeout, d->conf->defaults.crashes > 2};
 
-    d->link = link_new(d->loop, &d->url, d->conf->namespace, d->conf->redis_timeout, &link_events);
+    d->link = link_new(d->loop, &d->url, d->conf->root, d->conf->redis_timeout, &link_events);
     d->alarm_at = MONO_NEVER;
     d->alarm = loop_alarm_new(d->loop, daemon_on_alarm, d);
     d->signals = signals_new(d->loop, on_signal, d);
@@ -377,18 +377,17 @@ static int build(struct daemon *d, struct err *err)
     d->reload = loop_timer_new(d->loop, reload, d);
     if (d->link == NULL || d->alarm == NULL || d->signals == NULL || d->handlers_folder == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
-    d->store = store_redis_new(d->link, d->conf->namespace, &store_events);
+    d->store = store_redis_new(d->link, d->conf->root, &store_events);
     d->runner = runner_new(d->loop, (unsigned)d->conf->concurrency, d->conf->namespace,
                            d->state_folder, &runner_events, err);
     if (d->runner == NULL)
         return -1;
     runner_set_guard(d->runner, d->guard);
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
-    d->orphans =
-        orphans_new(d->loop, d->link, d->conf->namespace, &d->me, daemon_on_orphans_ended, d);
+    d->orphans = orphans_new(d->loop, d->link, d->conf->root, &d->me, daemon_on_orphans_ended, d);
     if (d->orphans == NULL)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
-    d->stray_keys = stray_keys_new(d->loop, d->link, d->store, d->conf->namespace);
+    d->stray_keys = stray_keys_new(d->loop, d->link, d->store, d->conf->root);
     stray_keys_set_serves(d->stray_keys, serves, d);
     if (parts_init(&d->parts, d->loop, d->link, d->store, d->conf) < 0)
         return err_set(err, ERR_SYSTEM, "no file descriptors left");
@@ -465,8 +464,7 @@ int daemon_run(struct conf *conf, char *const *env, struct err *err)
     signals_block();
     set_log(conf, NULL);
     log_notice("event=starting version=%s namespace=%s config=%s concurrency=%lld", PACKAGE_VERSION,
-               conf->namespace, conf->path != NULL ? conf->path : "none",
-               (long long)conf->concurrency);
+               conf->root, conf->path != NULL ? conf->path : "none", (long long)conf->concurrency);
     if (geteuid() == 0)
         log_warn(
             "event=root reason=\"handlers without user: run as root, too: start it as a user of "

@@ -52,7 +52,7 @@ void daemon_emptying(void *daemon, bool is_begun)
     CLEANUP_BUF struct buf root = BUF_INIT;
     const char *argv[] = {"FCALL", "later_v1_suspects", "1", NULL};
 
-    buf_printf(&root, "later:{%s}", d->conf->namespace);
+    buf_printf(&root, "later:{%s}", d->conf->root);
     argv[3] = buf_str(&root);
     if (!is_begun)
         log_notice("event=emptying state=over");

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "redis/slot.h"
 
 #define PIECE 50        /* in a call */
 #define PIECE_WORDS 600 /* or as many of them as have so many words: a call is short */
@@ -215,11 +216,16 @@ static struct words *add_words(struct file_settings *s)
     return &s->all[s->n++];
 }
 
+/* A schedule is in the shard of its name: else each shard would add its jobs. */
 static bool take_schedules(struct file_settings *s, const struct conf *conf)
 {
     for (size_t i = 0; i < conf->nschedules; i++) {
-        struct words *one = add_words(s);
+        const char *name = conf->schedules[i].name;
+        struct words *one;
 
+        if (conf->shards > 0 && slot_crc16(name, strlen(name)) % conf->shards != conf->shard)
+            continue;
+        one = add_words(s);
         one->at = conf_schedule_words(&conf->schedules[i], &one->n);
     }
     return conf->has_schedules;

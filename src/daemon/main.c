@@ -1,6 +1,7 @@
 /* laterd: the program. Options, then daemon_run. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,14 +29,41 @@
 
 extern char **environ;
 
+/*
+ * laterd@shop.3 names shop.3.yaml. Where there is no such file, but shop.yaml, that of all shards
+ * is meant, and this one: its number goes to where a reload finds it, too. NULL: it is not so.
+ */
+static const char *file_of_shards(const char *named)
+{
+    static char path[PATH_MAX];
+    char shard[8];
+    const char *dot = named + strlen(named) - strlen(".yaml");
+    const char *number = dot;
+
+    if (access(named, F_OK) == 0 || dot <= named || strcmp(dot, ".yaml") != 0)
+        return NULL;
+    while (number > named && number[-1] >= '0' && number[-1] <= '9')
+        number--;
+    if (number == dot || number == named || number[-1] != '.' || strlen(named) >= sizeof(path))
+        return NULL;
+    (void)snprintf(path, sizeof(path), "%.*s.yaml", (int)(number - 1 - named), named);
+    if (access(path, F_OK) < 0)
+        return NULL;
+    (void)snprintf(shard, sizeof(shard), "%.*s", (int)(dot - number < 4 ? dot - number : 4),
+                   number);
+    (void)setenv("LATERD_SHARD", shard, 1);
+    return path;
+}
+
 /* A file that was named must exist; the default ones may be missing. */
 static const char *find_config(const struct options *opt)
 {
     static const char *const paths[] = {DEFAULT_CONFIG, "/etc/laterd/laterd.yaml"};
     const char *named = opt->config != NULL ? opt->config : getenv("LATERD_CONFIG");
+    const char *shared = named != NULL ? file_of_shards(named) : NULL;
 
     if (named != NULL)
-        return named;
+        return shared != NULL ? shared : named;
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         if (access(paths[i], F_OK) == 0)
             return paths[i];
@@ -121,10 +149,22 @@ static int tell(enum daemon_mode mode)
     return finish_output();
 }
 
+static int need_shard(const struct conf *conf, struct err *err)
+{
+    if (conf->shards == 0 || conf->shard >= 0)
+        return 0;
+    return err_set(err, ERR_CONFIG,
+                   "namespace %s is cut into %d shards, and a daemon serves one: start laterd@%s.0 "
+                   "to laterd@%s.%d, or set LATERD_SHARD",
+                   conf->namespace, (int)conf->shards, conf->namespace, conf->namespace,
+                   (int)conf->shards - 1);
+}
+
 int main(int argc, char **argv)
 {
     struct options opt;
     struct err err = ERR_INIT;
+    const char *path;
     struct conf *conf;
     int rc;
 
@@ -154,9 +194,12 @@ int main(int argc, char **argv)
         return run_as_init(argv);
     notify_init();
     password_init();
-    conf = conf_load(find_config(&opt), environ, &err);
+    path = find_config(&opt);
+    conf = conf_load(path, environ, &err);
     if (conf == NULL)
-        return fail_to_load(&err, opt.mode, find_config(&opt));
+        return fail_to_load(&err, opt.mode, path);
+    if (opt.mode == DAEMON_RUN && need_shard(conf, &err) < 0)
+        return fail(&err);
     if (opt.mode == DAEMON_RUN)
         return daemon_run(conf, environ, &err) < 0 ? fail(&err) : EX_OK;
     if (opt.mode == DAEMON_PRINT)

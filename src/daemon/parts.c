@@ -5,7 +5,7 @@
 int parts_init(struct parts *p, struct loop *loop, struct link *link, struct store_redis *store,
                const struct conf *conf)
 {
-    const char *ns = conf->namespace;
+    const char *ns = conf->root;
 
     p->gate_settings = gate_settings_new(store);
     p->schedule_settings = file_settings_new(link, ns, &file_schedules);

@@ -1,6 +1,6 @@
 #include "redis/slot.h"
 
-unsigned slot_of(const void *text, size_t n)
+unsigned slot_crc16(const void *text, size_t n)
 {
     const unsigned char *at = text;
     unsigned crc = 0;
@@ -10,5 +10,10 @@ unsigned slot_of(const void *text, size_t n)
         for (int bit = 0; bit < 8; bit++)
             crc = (crc << 1 ^ ((crc & 0x8000) != 0 ? 0x1021 : 0)) & 0xffff;
     }
-    return crc % SLOTS;
+    return crc;
+}
+
+unsigned slot_of(const void *text, size_t n)
+{
+    return slot_crc16(text, n) % SLOTS;
 }

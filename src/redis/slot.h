@@ -6,8 +6,10 @@
 
 #define SLOTS 16384
 
-/* CRC-16 of XMODEM (polynomial 0x1021, from zero) modulo 16384, as the cluster specification of
- * Redis has it. */
+/* CRC-16 of XMODEM (polynomial 0x1021, from zero). */
+unsigned slot_crc16(const void *text, size_t n);
+
+/* That modulo 16384, as the cluster specification of Redis has it. */
 unsigned slot_of(const void *text, size_t n);
 
 #endif

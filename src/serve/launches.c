@@ -41,6 +41,19 @@ static int check_room(const struct conf_queue *q, const struct isolation *i, con
     return 0;
 }
 
+/* `later` in a handler means the whole namespace: a job with a key may be of another shard. */
+static void add_shards(const struct conf *conf, struct launch *launch)
+{
+    size_t n = 0;
+
+    if (conf->shards == 0)
+        return;
+    while (launch->env[n] != NULL)
+        n++;
+    mem_list_add(&launch->env, &n, mem_printf("LATER_SHARDS=%d", (int)conf->shards));
+    mem_list_add(&launch->env, &n, mem_printf("LATER_SHARD=%d", (int)conf->shard));
+}
+
 static int fill(struct launches *s, const struct conf_queue *q, const struct isolation_user *user,
                 char *const *env, struct launch *ret, const char **ret_path, struct err *err)
 {
@@ -54,6 +67,7 @@ static int fill(struct launches *s, const struct conf_queue *q, const struct iso
     ret->env = handler_env(q, user, env, ret_path, err);
     if (ret->env == NULL)
         return -1;
+    add_shards(s->conf, ret);
     if (check_room(q, &isolation, ret_path, err) < 0)
         return -1;
     filters = filter_paths(s->conf, q, &isolation.nfilters);

@@ -117,7 +117,7 @@ static void test_defaults(void **state)
     assert_true(conf->check_permissions == CONF_PERMISSIONS_STRICT);
     assert_int_equal(CONF_LOG_LEVEL(conf->log_level), 6);
     assert_null(conf->path);
-    assert_false(conf->namespace_from_env);
+    assert_string_equal(conf->root, "default");
     assert_true(conf->defaults.timeout == 3600000);
     assert_true(conf->defaults.backoff_factor == 2000);
     assert_true(conf->defaults.backoff_jitter == 15);
@@ -803,7 +803,7 @@ static void test_env(void **state)
     (void)state;
     assert_string_equal(conf->redis, "embedded");
     assert_string_equal(conf->namespace, "two");
-    assert_true(conf->namespace_from_env);
+    assert_string_equal(conf->root, "two");
     assert_true(conf->defaults.timeout == 120000);
     assert_int_equal(conf->defaults.exit_retry.at[1], 71);
     assert_true(mail->timeout == 9000);
