@@ -2,86 +2,14 @@
 
 #include <poll.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "ask/shards.h"
+#include "base/mem.h"
 #include "redis/error_reply.h"
 
 #define ASIDE_MS 500 /* what is asked besides the answer holds nobody up for longer */
-#define AGAIN_PAUSE_MS 100
-
-int ask_target(struct ask_server *s, struct err *err)
-{
-    if (s->has_target)
-        return 0;
-    if (target_find(&s->flags, &s->target, err) < 0)
-        return -1;
-    s->has_target = true;
-    if (s->on_target != NULL)
-        s->on_target(&s->target);
-    return 0;
-}
-
-/* During a failover, the server that sentinels or nodes name does not answer or is no master yet.
- */
-static bool may_try_again(const struct ask_server *s, const struct err *err, struct mono deadline)
-{
-    if (!url_is_guided(&s->target.url) || err->code != ERR_UNAVAILABLE ||
-        !mono_before(mono_add_ms(mono_now(), AGAIN_PAUSE_MS), deadline))
-        return false;
-    (void)poll(NULL, 0, AGAIN_PAUSE_MS);
-    return true;
-}
-
-/* How long a connection may take to be made. */
-static int64_t patience_ms(const struct ask_server *s)
-{
-    int64_t left_ms = s->is_bounded ? (s->until.us - mono_now().us) / 1000 + 1 : INT64_MAX;
-
-    return left_ms < s->target.timeout_ms ? left_ms : s->target.timeout_ms;
-}
-
-int ask_connect(struct ask_server *s, struct err *err)
-{
-    struct mono deadline;
-
-    if (ask_is_late(s))
-        return err_set(err, ERR_UNAVAILABLE, "Redis answers too slowly for this question");
-    if (s->client != NULL)
-        return 0;
-    if (ask_target(s, err) < 0)
-        return -1;
-    deadline = mono_add_ms(mono_now(), patience_ms(s));
-    do {
-        s->client = client_open(&s->target.url, patience_ms(s), err);
-    } while (s->client == NULL && may_try_again(s, err, deadline));
-    if (s->client != NULL && s->is_bounded) {
-        client_set_timeout(s->client, s->target.timeout_ms);
-        client_set_until(s->client, s->until);
-    }
-    return s->client != NULL ? 0 : -1;
-}
-
-void ask_disconnect(struct ask_server *s)
-{
-    client_close(s->client);
-    s->client = NULL;
-}
-
-void ask_within(struct ask_server *s, int64_t ms)
-{
-    s->is_bounded = true;
-    s->until = mono_add_ms(mono_now(), ms);
-    if (s->client != NULL && client_has_ended(s->client))
-        ask_disconnect(s);
-    if (s->client != NULL)
-        client_set_until(s->client, s->until);
-}
-
-bool ask_is_late(const struct ask_server *s)
-{
-    return s->is_bounded && !mono_before(mono_now(), s->until);
-}
 
 void ask_call_add(struct ask_call *call, const char *p, size_t n)
 {
@@ -96,35 +24,23 @@ void ask_call_puts(struct ask_call *call, const char *s)
     ask_call_add(call, s, strlen(s));
 }
 
-/* Redis names the command, which is always FCALL: say which function was refused to whom. */
-static void name_refused(const struct ask_server *s, const char *function, struct err *err)
-{
-    if (err->code == ERR_DENIED && strstr(err->text, "(a right is missing") != NULL)
-        (void)err_wrap(err, "user %s, function %s", target_user(&s->target), function);
-}
-
-bool ask_is_elsewhere(const struct ask_server *s, const struct err *err)
-{
-    return s->target.url.nodes[0] != '\0' && error_reply_is_between_nodes(err->text);
-}
-
 struct reply *ask_many(struct ask_server *s, const char *function, int argc,
                        const char *const *argv, const size_t *lens, struct err *err)
 {
-    struct mono deadline = mono_add_ms(mono_now(), s->target.timeout_ms);
-    struct reply *r;
+    char id[SHARDS_ID] = "";
+    const char *words[ASK_CALL_MAX];
+    size_t sizes[ASK_CALL_MAX];
 
-    for (;;) {
-        if (ask_connect(s, err) < 0)
-            return NULL;
-        r = client_fcall(s->client, s->target.ns, function, argc, argv, lens, err);
-        if (r != NULL || !ask_is_elsewhere(s, err) || !may_try_again(s, err, deadline))
-            break;
-        ask_disconnect(s);
-    }
-    if (r == NULL)
-        name_refused(s, function, err);
-    return r;
+    if (ask_target(s, err) < 0 ||
+        shards_choose(s, shards_by(function), argc, argv, lens, id, err) < 0)
+        return NULL;
+    if (id[0] == '\0' || argc > ASK_CALL_MAX)
+        return ask_present(s, function, argc, argv, lens, err);
+    memcpy(words, argv, (size_t)argc * sizeof(words[0]));
+    memcpy(sizes, lens, (size_t)argc * sizeof(sizes[0]));
+    words[0] = id;
+    sizes[0] = strlen(id);
+    return ask_present(s, function, argc, words, sizes, err);
 }
 
 struct reply *ask_fcall(struct ask_server *s, const char *function, const struct ask_call *call,
@@ -156,7 +72,7 @@ struct reply *ask_loaded(struct ask_server *s, const char *function, const struc
         return NULL;
     r = client_answer(s->client, err);
     if (r == NULL)
-        name_refused(s, function, err);
+        ask_name_refused(s, function, err);
     return r;
 }
 
@@ -182,20 +98,32 @@ bool ask_lacks_function(const struct err *err)
     return strstr(err->text, "Function not found") != NULL;
 }
 
-bool ask_is_refusal(const struct err *err, const char *code)
+/* SUBSCRIBE to this channel of all shards that are meant. 0 or -1. */
+static int subscribe(struct ask_server *s, struct client *ears, const char *channel, bool to_all,
+                     struct err *err)
 {
-    size_t n = strlen(code);
+    const char *argv[TARGET_SHARDS_MAX + 1] = {"SUBSCRIBE"};
+    char *names[TARGET_SHARDS_MAX];
+    int n = to_all ? shards_count(s) : 1;
+    struct reply *r;
 
-    return err->code == ERR_REFUSED && strncmp(err->text, code, n) == 0 &&
-           (err->text[n] == ' ' || err->text[n] == '\0');
+    for (int i = 0; i < n; i++) {
+        names[i] = to_all && s->target.shards > 0
+                       ? mem_printf("later:{%s.%d}:%s", s->target.base, i, channel)
+                       : mem_printf("later:{%s}:%s", s->target.ns, channel);
+        argv[i + 1] = names[i];
+    }
+    r = client_call(ears, n + 1, argv, NULL, err);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    reply_free(r);
+    return r != NULL ? 0 : -1;
 }
 
-struct client *ask_subscribe(struct ask_server *s, const char *channel, struct err *err)
+static struct client *open_ears(struct ask_server *s, const char *channel, bool to_all,
+                                struct err *err)
 {
-    CLEANUP_BUF struct buf name = BUF_INIT;
-    const char *argv[2] = {"SUBSCRIBE", NULL};
     struct client *ears;
-    struct reply *r;
     struct url url;
 
     if (ask_connect(s, err) < 0)
@@ -204,17 +132,21 @@ struct client *ask_subscribe(struct ask_server *s, const char *channel, struct e
     client_get_url(s->client, &url);
     ears = client_open(&url, s->target.timeout_ms, err);
     explicit_bzero(&url, sizeof(url));
-    if (ears == NULL)
-        return NULL;
-    buf_printf(&name, "later:{%s}:%s", s->target.ns, channel);
-    argv[1] = buf_str(&name);
-    r = client_call(ears, 2, argv, NULL, err);
-    if (r == NULL) {
+    if (ears != NULL && subscribe(s, ears, channel, to_all, err) < 0) {
         client_close(ears);
         return NULL;
     }
-    reply_free(r);
     return ears;
+}
+
+struct client *ask_subscribe(struct ask_server *s, const char *channel, struct err *err)
+{
+    return open_ears(s, channel, false, err);
+}
+
+struct client *ask_subscribe_all(struct ask_server *s, const char *channel, struct err *err)
+{
+    return open_ears(s, channel, true, err);
 }
 
 int ask_time(struct ask_server *s, int64_t *ret_ms, struct err *err)

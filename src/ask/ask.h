@@ -1,5 +1,6 @@
 /*
- * A question to Redis: the server that is meant, the connection to it, and one call. Nothing here
+ * A question to Redis, in the shard that it is about (ask/shards.h) by its connection
+ * (ask/server.h). Nothing here
  * or in another file of this folder prints, or knows the command line: an answer is a reply or a
  * struct, a failure is an err. One thread.
  */
@@ -10,34 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ask/target.h"
+#include "ask/server.h"
 #include "base/err.h"
 #include "redis/client.h"
 
 #define ASK_CALL_MAX 80 /* arguments of one call: all options with values, and a few more */
-
-struct ask_server {
-    struct target_flags flags;
-    struct target target; /* valid after ask_target */
-    bool has_target;
-    struct client *client; /* NULL until ask_connect */
-    bool is_bounded;
-    struct mono until;                              /* of ask_within */
-    void (*on_target)(const struct target *target); /* it was found; may be NULL */
-};
-
-/* Resolve server and namespace into s->target, once. 0, or -1 as target_find. */
-int ask_target(struct ask_server *s, struct err *err);
-/* Connect, unless connected. 0 or -1. */
-int ask_connect(struct ask_server *s, struct err *err);
-void ask_disconnect(struct ask_server *s);
-/*
- * From now on all calls together have this long: then each fails with UNAVAILABLE. The next such
- * call begins anew. A connection that has ended meanwhile is left: the next call makes a new one.
- */
-void ask_within(struct ask_server *s, int64_t ms);
-/* Is that time over? */
-bool ask_is_late(const struct ask_server *s);
 
 /* The arguments of one call. They are not copied: keep them valid until the call. */
 struct ask_call {
@@ -48,15 +26,13 @@ struct ask_call {
 void ask_call_add(struct ask_call *call, const char *p, size_t n);
 void ask_call_puts(struct ask_call *call, const char *s);
 
-/* Call a function of the library in the namespace. The caller frees the reply; NULL with err. */
+/* Call a function of the library in the namespace: of shards, in that which ask/shards.h tells, and
+ * the next calls go there, too. The caller frees the reply; NULL with err. */
 struct reply *ask_fcall(struct ask_server *s, const char *function, const struct ask_call *call,
                         struct err *err);
 /* The same with any number of arguments. */
 struct reply *ask_many(struct ask_server *s, const char *function, int argc,
                        const char *const *argv, const size_t *lens, struct err *err);
-/* Does err say that a call found its slot on another node of the cluster, or on the way there? Then
- * nothing was done, and ask_fcall finds the owner. */
-bool ask_is_elsewhere(const struct ask_server *s, const struct err *err);
 /* The same as ask_fcall; its arguments are the words up to the first NULL. */
 struct reply *ask_words(struct ask_server *s, struct err *err, const char *function, ...)
     __attribute__((sentinel));
@@ -74,11 +50,11 @@ bool ask_lacks_function(const struct err *err);
  */
 struct reply *ask_aside(struct ask_server *s, const char *function, const struct ask_call *call);
 
-/* Whether err is a refusal by the library with this code ("ELATER_NOJOB"). */
-bool ask_is_refusal(const struct err *err, const char *code);
-
 /* A second connection, subscribed to R:<channel>. The caller closes it. NULL with err. */
 struct client *ask_subscribe(struct ask_server *s, const char *channel, struct err *err);
+/* The same to that channel of all shards; a cluster carries a message to each of its nodes. The
+ * confirmations of all but the first one come as messages. */
+struct client *ask_subscribe_all(struct ask_server *s, const char *channel, struct err *err);
 
 /* Redis TIME in ms. 0 or -1. */
 int ask_time(struct ask_server *s, int64_t *ret_ms, struct err *err);

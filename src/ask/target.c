@@ -43,6 +43,21 @@ static int set_namespace(struct target *t, const char *ns, struct err *err)
     return 0;
 }
 
+/* 0, or -1 with code USAGE. who: the option or the variable */
+static int set_shards(struct target *t, const char *text, const char *who, struct err *err)
+{
+    int64_t n;
+
+    if (text_parse_int(text, 0, TARGET_SHARDS_MAX, &n) < 0)
+        return err_set(err, ERR_USAGE, "%s %.20s: write a number from 0 to %d", who, text,
+                       TARGET_SHARDS_MAX);
+    if (n > 0 && strlen(t->ns) + strlen(".63") >= sizeof(t->ns))
+        return err_set(err, ERR_USAGE, "%s: namespace %s is too long to be cut into shards", who,
+                       t->ns);
+    t->shards = (int)n;
+    return 0;
+}
+
 static void set_auth(struct target *t)
 {
     const char *auth = env("REDISCLI_AUTH");
@@ -97,7 +112,9 @@ static int from_conf(struct target *t, const struct conf *conf, struct err *err)
         t->url.ask_password = password_ask;
         t->password_every_ms = conf->redis_password_every;
     }
-    return set_namespace(t, conf->namespace, err);
+    if (conf->shard < 0)
+        t->shards = (int)conf->shards;
+    return set_namespace(t, conf->root, err);
 }
 
 /* 1: the file names the target. 0: no such file. -1 with err. vars: variables that override it. */
@@ -191,20 +208,46 @@ static int set_tls(const struct target_flags *flags, struct target *t, struct er
     return url_set_tls(&t->url, use[0], use[1], use[2], use[3], err);
 }
 
+void target_use_shard(struct target *t, int shard)
+{
+    (void)snprintf(t->ns, sizeof(t->ns), "%.61s.%d", t->base, shard);
+    url_set_namespace(&t->url, t->ns);
+}
+
+/* The namespace and its shards. */
+static int set_root(const struct target_flags *flags, struct target *t, struct err *err)
+{
+    const char *from_env = flags->config == NULL ? env("LATER_NAMESPACE") : NULL;
+    const char *ns = flags->ns != NULL ? flags->ns : from_env, *shards = env("LATER_SHARDS");
+
+    if (ns != NULL && strcmp(ns, t->ns) != 0) {
+        t->shards = 0;
+        if (set_namespace(t, ns, err) < 0)
+            return -1;
+    }
+    if (flags->shards != NULL)
+        return set_shards(t, flags->shards, "--shards", err);
+    if (shards != NULL && flags->config == NULL &&
+        (flags->ns == NULL || (from_env != NULL && strcmp(flags->ns, from_env) == 0)))
+        return set_shards(t, shards, "LATER_SHARDS", err);
+    return 0;
+}
+
 int target_find(const struct target_flags *flags, struct target *ret, struct err *err)
 {
-    const char *ns = flags->ns != NULL ? flags->ns : env("LATER_NAMESPACE");
 
     memset(ret, 0, sizeof(*ret));
     ret->timeout_ms = TIMEOUT_MS;
     (void)snprintf(ret->ns, sizeof(ret->ns), "default");
     (void)snprintf(ret->from, sizeof(ret->from), "the default, since nothing names another");
-    if (find_server(flags, ret, err) < 0 || set_tls(flags, ret, err) < 0)
+    if (find_server(flags, ret, err) < 0 || set_tls(flags, ret, err) < 0 ||
+        set_root(flags, ret, err) < 0)
         return -1;
-    if (ns != NULL && (flags->ns != NULL || flags->config == NULL) &&
-        set_namespace(ret, ns, err) < 0)
-        return -1;
-    url_set_namespace(&ret->url, ret->ns);
+    text_copy(ret->base, sizeof(ret->base), ret->ns);
+    if (ret->shards > 0)
+        target_use_shard(ret, 0);
+    else
+        url_set_namespace(&ret->url, ret->ns);
     return 0;
 }
 

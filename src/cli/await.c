@@ -28,14 +28,17 @@ struct await {
     struct outcome outcome;
 };
 
-/* The end is published under the id. So a job that was named by its unique key is looked up first,
- * which also holds on to it when the key goes to another one. */
+/* The end is published under the id. So a job that was named by its unique key, or that may be in
+ * several shards, is looked up first, which also holds on to it when the key goes to another one.
+ */
 static int find_id(struct await *w, const char *job, struct err *err)
 {
     struct reply *r;
 
     w->id = job;
-    if (strchr(job, '@') == NULL)
+    if (ask_target(&w->cli->server, err) < 0)
+        return -1;
+    if (strchr(job, '@') == NULL && w->cli->server.target.shards == 0)
         return 0;
     r = ask_words(&w->cli->server, err, "later_show", job, NULL);
     if (r == NULL)

@@ -41,7 +41,7 @@ static int finish(struct cli *cli, int status)
 {
     struct err err = ERR_INIT;
 
-    ask_disconnect(&cli->server);
+    ask_done(&cli->server);
     for (size_t i = 0; i < CLI_OPTIONS_MAX; i++)
         free(cli->joined[i]);
     free(cli->recent);

@@ -7,13 +7,16 @@
 #include "ask/replies.h"
 #include "ask/schedules.h"
 #include "ask/series.h"
+#include "ask/shards.h"
 #include "ask/topics.h"
 #include "base/cleanup.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "cli/show/out.h"
 
 struct metrics {
     const char *ns;
+    int shard; /* -1: the namespace is whole */
     struct figures of;
     int64_t live, quiet, silent, dead; /* workers that run jobs */
     int64_t places, unsent;
@@ -44,11 +47,14 @@ static void take_worker(struct metrics *m, const struct reply *w)
 
 /* ---- what is written */
 
-/* Write NAME{namespace="...",LABEL="..."}, with the pairs of labels up to NULL. Values get the
- * format's escapes; bytes that are no text cannot stand in it and are escaped before. */
+/* Write NAME{namespace="...",LABEL="..."}, of shards NAME{namespace="...",shard="3",...}, with the
+ * pairs of labels up to NULL. Values get the format's escapes; bytes that are no text cannot stand
+ * in it and are escaped before. */
 static void put_labels(struct metrics *m, const char *name, const char *const *labels)
 {
     buf_printf(&m->out, "%s{namespace=\"%s\"", name, m->ns);
+    if (m->shard >= 0)
+        buf_printf(&m->out, ",shard=\"%d\"", m->shard);
     for (; labels != NULL && labels[0] != NULL; labels += 2) {
         CLEANUP_BUF struct buf value = BUF_INIT;
 
@@ -238,8 +244,10 @@ static int put_schedules(struct metrics *m, struct cli *cli, struct err *err)
     struct metrics all[OF_SCHEDULE] = {{.ns = m->ns}};
     int rc;
 
-    for (size_t i = 0; i < OF_SCHEDULE; i++)
+    for (size_t i = 0; i < OF_SCHEDULE; i++) {
         all[i].ns = m->ns;
+        all[i].shard = m->shard;
+    }
     rc = schedules_each(&cli->server, take_schedule, all, err);
     for (size_t i = 0; i < OF_SCHEDULE; i++) {
         family(m, of_schedule[i].name, of_schedule[i].type, of_schedule[i].help);
@@ -343,21 +351,15 @@ static int put_histograms(struct metrics *m, struct cli *cli, struct err *err)
     return rc;
 }
 
-int metrics_show(struct cli *cli, struct err *err)
+/* Append those of the namespace, or of the present one of its shards. 0, or -1 with err. */
+static int read_all(struct cli *cli, struct buf *out, struct err *err)
 {
-    struct metrics m = {.live = 0};
-    struct reply *r;
-    int rc;
+    struct metrics m = {.ns = cli->server.target.base,
+                        .shard = cli->server.target.shards > 0 ? cli->server.shard : -1};
+    struct reply *r = ask_words(&cli->server, err, "later_v1_health", HEALTH_LATE_MS, NULL);
+    int rc = r != NULL ? figures_read(&m.of, &cli->server, err) : -1;
 
-    if (cli->json || cli->argc > 0 || cli_value(cli, "since") != NULL ||
-        cli_value(cli, "by") != NULL)
-        return err_set(err, ERR_USAGE,
-                       "--prometheus shows all queues, in a format of its own: "
-                       "neither QUEUE nor --json, --since and --by go with it");
-    r = ask_words(&cli->server, err, "later_v1_health", HEALTH_LATE_MS, NULL);
-    rc = r != NULL ? figures_read(&m.of, &cli->server, err) : -1;
     if (rc == 0) {
-        m.ns = cli->server.target.ns;
         for (size_t i = 0; i < reply_count(reply_at(r, HEALTH_WORKERS)); i++)
             take_worker(&m, reply_at(reply_at(r, HEALTH_WORKERS), i));
         family(&m, "laterd_info", "gauge", "The version of the command that wrote this.");
@@ -373,9 +375,70 @@ int metrics_show(struct cli *cli, struct err *err)
     if (rc == 0)
         rc = put_histograms(&m, cli, err);
     if (rc == 0)
-        out_bytes(m.out.data, m.out.len);
+        buf_add(out, m.out.data, m.out.len);
     reply_free(r);
     figures_done(&m.of);
     buf_done(&m.out);
+    return rc;
+}
+
+/* ---- shards: the format wants all samples of a family together */
+
+#define HEAD "# HELP "
+
+/* From the head of a family to that of the next one. */
+static size_t family_size(const char *at)
+{
+    const char *next = strstr(at + strlen(HEAD), "\n" HEAD);
+
+    return next != NULL ? (size_t)(next + 1 - at) : strlen(at);
+}
+
+/* Append the samples of the same family of another shard, which has the same families. */
+static void put_samples(struct buf *out, const char *head, const char *text)
+{
+    size_t line = strcspn(head, "\n") + 1, both = line + strcspn(head + line, "\n") + 1;
+    CLEANUP_FREE char *two = mem_printf("%.*s", (int)both, head);
+    const char *at = strstr(text, two);
+
+    if (at != NULL)
+        buf_add(out, at + both, family_size(at) - both);
+}
+
+static void merge(struct buf *out, struct buf *of, int n)
+{
+    size_t size;
+
+    for (const char *at = buf_str(&of[0]); *at != '\0'; at += size) {
+        size = family_size(at);
+        buf_add(out, at, size);
+        for (int i = 1; i < n; i++)
+            put_samples(out, at, buf_str(&of[i]));
+    }
+}
+
+int metrics_show(struct cli *cli, struct err *err)
+{
+    struct buf of[TARGET_SHARDS_MAX] = {BUF_INIT};
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    int n, rc;
+
+    if (cli->json || cli->argc > 0 || cli_value(cli, "since") != NULL ||
+        cli_value(cli, "by") != NULL)
+        return err_set(err, ERR_USAGE,
+                       "--prometheus shows all queues, in a format of its own: "
+                       "neither QUEUE nor --json, --since and --by go with it");
+    rc = ask_target(&cli->server, err);
+    n = shards_count(&cli->server);
+    for (int i = 0; rc == 0 && i < n; i++) {
+        shards_use(&cli->server, i);
+        rc = read_all(cli, &of[i], err);
+    }
+    if (rc == 0) {
+        merge(&all, of, n);
+        out_bytes(all.data, all.len);
+    }
+    for (int i = 0; i < n; i++)
+        buf_done(&of[i]);
     return rc;
 }

@@ -185,10 +185,12 @@ struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *e
 {
     struct reply *r = NULL;
     int got = await_reply(c, timeout_ms > 0 ? timeout_ms : 1, &r, err);
+    const struct reply *kind = reply_at(r, 0);
 
     if (got == 0)
         (void)err_set(err, ERR_TEMP, "no message in time");
-    if (got <= 0 || reply_is(reply_at(r, 0), "message") || reply_is(reply_at(r, 0), "pmessage"))
+    if (got <= 0 || reply_is(kind, "message") || reply_is(kind, "pmessage") ||
+        reply_is(kind, "subscribe"))
         return r;
     reply_free(r);
     (void)broke_by(c, "Protocol error, what came is no message", err);

@@ -16,6 +16,7 @@ enum global {
     GLOBAL_REDIS,
     GLOBAL_CONFIG,
     GLOBAL_NAMESPACE,
+    GLOBAL_SHARDS,
     GLOBAL_TLS_CA,
     GLOBAL_TLS_CERT,
     GLOBAL_TLS_KEY,
@@ -36,6 +37,8 @@ const struct cli_option args_globals[] = {
          "sentinel://HOST,HOST/MASTER, cluster://HOST,HOST or unix:[USER@]PATH[?db=N]"},
     [GLOBAL_CONFIG] = {"config", "FILE", "take server and namespace from this configuration"},
     [GLOBAL_NAMESPACE] = {"namespace", "NS", "the set of queues that is meant (default: default)"},
+    [GLOBAL_SHARDS] = {"shards", "N",
+                       "the namespace is cut into N shards (default: as the file says)"},
     [GLOBAL_TLS_CA] = {"tls-ca", "FILE", "rediss: certificates that may sign the server's"},
     [GLOBAL_TLS_CERT] = {"tls-cert", "FILE", "rediss: our certificate, if the server asks for one"},
     [GLOBAL_TLS_KEY] = {"tls-key", "FILE", "rediss: the key of that certificate"},
@@ -187,6 +190,9 @@ static void take_global(struct parsing *s, enum global which, const char *value)
         break;
     case GLOBAL_NAMESPACE:
         s->cli->server.flags.ns = value;
+        break;
+    case GLOBAL_SHARDS:
+        s->cli->server.flags.shards = value;
         break;
     case GLOBAL_TLS_CA:
         s->cli->server.flags.tls_ca = value;

@@ -31,6 +31,8 @@ void recents_note(struct cli *cli, const char *const *ids, size_t n)
 {
     char who[WHO];
 
+    if (cli->server.target.shards > 0)
+        return;
     (void)out_flush();
     recents_who(who, sizeof(who));
     /* A call has fewer arguments than a list has ids. */
@@ -118,6 +120,17 @@ static bool takes_ids(const struct cli_verb *verb)
     return strncmp(verb->synopsis, "ID", 2) == 0 && !isalpha((unsigned char)verb->synopsis[2]);
 }
 
+static int need_whole(struct cli *cli, struct err *err)
+{
+    if (ask_target(&cli->server, err) < 0)
+        return -1;
+    return cli->server.target.shards == 0
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "@: the jobs that you added last are not remembered where a namespace is "
+                         "cut into shards: write the id");
+}
+
 int recents_read(struct cli *cli, struct err *err)
 {
     struct reply *list = NULL;
@@ -131,7 +144,7 @@ int recents_read(struct cli *cli, struct err *err)
 
         if (cli->argv[i][0] != '@')
             continue;
-        rc = read_place(cli->argv[i], &place, err);
+        rc = need_whole(cli, err) < 0 ? -1 : read_place(cli->argv[i], &place, err);
         if (rc == 0 && list == NULL && (list = ask(cli, err)) == NULL)
             rc = -1;
         if (cli->recent == NULL)

@@ -1,7 +1,8 @@
 /*
  * The jobs that this user added last with `later`, and their short names: @ is the last one, @2 the
  * one before, up to @100. Redis keeps a list for each UID@HOST, for 30 days. A QUEUE@KEY is no
- * such name: it does not begin with @.
+ * such name: it does not begin with @. Where a namespace is cut into shards there are no such
+ * names.
  */
 #ifndef LATER_CLI_ARGS_RECENTS_H
 #define LATER_CLI_ARGS_RECENTS_H

@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "ask/shards.h"
 #include "base/buf.h"
 #include "cli/complain.h"
 #include "cli/show/json.h"
@@ -80,6 +81,7 @@ struct heard {
 static void hear(struct adds *a, struct heard *ret)
 {
     *ret = (struct heard){.call = a->sent[0], .err = ERR_INIT};
+    shards_use(&a->cli->server, ret->call.shard);
     memmove(a->sent, a->sent + 1, (size_t)--a->nsent * sizeof(a->sent[0]));
     ret->reply = client_answer(a->cli->server.client, &ret->err);
     ret->is_elsewhere = ret->reply == NULL && ask_is_elsewhere(&a->cli->server, &ret->err);
@@ -89,10 +91,11 @@ static void count_heard(struct adds *a, struct heard *h)
 {
     struct call_args *words = &h->call.words;
 
+    shards_use(&a->cli->server, h->call.shard);
     if (h->is_elsewhere && !adds_is_over(a)) {
         h->err = (struct err)ERR_INIT;
-        h->reply = ask_many(&a->cli->server, a->face->function, (int)words->n + 1, words->argv,
-                            words->lens, &h->err);
+        h->reply = ask_present(&a->cli->server, a->face->function, (int)words->n + 1, words->argv,
+                               words->lens, &h->err);
     }
     count_lines(a, &h->call, h->reply, &h->err);
     call_args_done(words);
@@ -103,13 +106,14 @@ static void count_heard(struct adds *a, struct heard *h)
 static void take_answer(struct adds *a)
 {
     struct heard heard[ADDS_CALLS_MAX];
-    int n = 0;
+    int n = 0, shard = a->cli->server.shard;
 
     hear(a, &heard[n++]);
     while (heard[0].is_elsewhere && a->nsent > 0)
         hear(a, &heard[n++]);
     for (int i = 0; i < n; i++)
         count_heard(a, &heard[i]);
+    shards_use(&a->cli->server, shard);
 }
 
 static void take_answers(struct adds *a)
@@ -150,25 +154,43 @@ static void keep_words(struct adds_call *c, int argc, const char *const *argv, c
     call_args_argv(&c->words, argv[0], (size_t)argc - 1);
 }
 
-/* The arguments are copied before this returns; the first one stays. */
-static void make_call(struct adds *a, int argc, const char *const *argv, const size_t *lens)
+/* Wait for the answer to a shard's first call: it loads a missing library, and if it refuses the
+ * options no other call is sent. False: what others answered has ended all before. */
+static bool make_first_call(struct adds *a, int argc, const char *const *argv, const size_t *lens)
+{
+    struct ask_server *s = &a->cli->server;
+    struct err err = ERR_INIT;
+    struct reply *r;
+
+    take_answers(a);
+    if (adds_is_over(a))
+        return false;
+    r = ask_present(s, a->face->function, argc, argv, lens, &err);
+    a->has_called[s->shard] = true;
+    count_lines(a, &a->next, r, &err);
+    return true;
+}
+
+/* The arguments are copied before this returns; the first one stays. False as above. */
+static bool make_call(struct adds *a, int argc, const char *const *argv, const size_t *lens)
 {
     struct ask_server *s = &a->cli->server;
     struct err err = ERR_INIT;
 
-    /* Wait for the answer to the first call: it loads a missing library, and if it refuses the
-     * options no other call is sent. */
-    if (!a->has_called) {
-        a->has_called = true;
-        count_lines(a, &a->next, ask_many(s, a->face->function, argc, argv, lens, &err), &err);
-        return;
+    if (shards_choose(s, shards_by(a->face->function), argc, argv, lens, NULL, &err) < 0) {
+        count_lines(a, &a->next, NULL, &err);
+        return true;
     }
+    if (!a->has_called[s->shard])
+        return make_first_call(a, argc, argv, lens);
     if (s->target.url.nodes[0] != '\0')
         keep_words(&a->next, argc, argv, lens);
+    a->next.shard = s->shard;
     a->sent[a->nsent++] = a->next;
     /* Answers that came before the link broke still count; reading the others gives the reason. */
     if (client_fcall_send(s->client, s->target.ns, a->face->function, argc, argv, lens, &err) < 0)
         take_answers(a);
+    return true;
 }
 
 void adds_next_has(struct adds *a, size_t bytes)
@@ -190,8 +212,8 @@ void adds_send(struct adds *a, int argc, const char *const *argv, const size_t *
     check_signal(a);
     if (adds_is_over(a))
         return;
-    make_call(a, argc, argv, lens);
-    a->next = (struct adds_call){.first = a->next.first + (uint64_t)a->next.n};
+    if (make_call(a, argc, argv, lens))
+        a->next = (struct adds_call){.first = a->next.first + (uint64_t)a->next.n};
 }
 
 static void send_next(struct adds *a)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/shards.h"
 #include "cli/args/queue_name.h"
 #include "cli/bulk/adds.h"
 #include "cli/bulk/job_json.h"
@@ -50,26 +51,57 @@ static void refuse(struct adds *a, struct err *err)
     adds_fail(a, err, line);
 }
 
+/* The shard of the last line, whose words begin at the first one; -1 with err. Its words are the
+ * number of options, these, and the payload (job_json.h): with the queue in front, those of an add.
+ */
+static int shard_of_line(struct adds *a, size_t first, struct err *err)
+{
+    struct import *im = a->arg;
+    struct ask_server *s = &a->cli->server;
+    int before = s->shard, shard;
+
+    if (s->target.shards == 0)
+        return before;
+    call_args_argv(&im->words, a->cli->argv[0], im->words.n);
+    if (shards_choose(s, SHARDS_BY_ADD, (int)(im->words.n - first), im->words.argv + first + 1,
+                      im->words.lens + first + 1, NULL, err) < 0)
+        return -1;
+    shard = s->shard;
+    shards_use(s, before);
+    return shard;
+}
+
+/* Does the last line go into the next call? */
+static bool fits(const struct adds *a, size_t bytes, bool is_alone, int shard)
+{
+    const struct import *im = a->arg;
+
+    return !is_alone && shard == a->cli->server.shard && a->next.bytes + bytes <= ADDS_CALL_BYTES &&
+           im->words.n <= CALL_WORDS;
+}
+
 static void take(struct adds *a, struct feed_line line)
 {
     struct import *im = a->arg;
     struct err err = ERR_INIT;
-    size_t before = im->words.bytes.len, bytes;
+    size_t before = im->words.bytes.len, first = im->words.n, bytes;
     bool is_alone = false;
+    int shard;
 
     if (job_from_json(feed_at(&a->feed, line.offset), line.size, &im->how, &im->words, &is_alone,
-                      &err) < 0) {
+                      &err) < 0 ||
+        (shard = shard_of_line(a, first, &err)) < 0) {
         refuse(a, &err);
         return;
     }
     feed_drop(&a->feed, line.next);
     bytes = im->words.bytes.len - before;
-    if (a->next.n > 0 &&
-        (is_alone || a->next.bytes + bytes > ADDS_CALL_BYTES || im->words.n > CALL_WORDS)) {
+    if (a->next.n > 0 && !fits(a, bytes, is_alone, shard)) {
         send(a);
         if (adds_is_over(a))
             return;
     }
+    shards_use(&a->cli->server, shard);
     im->ready = im->words.n;
     adds_next_has(a, bytes);
     if (is_alone || a->next.n == CALL_LINES)

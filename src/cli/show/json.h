@@ -9,5 +9,7 @@
 
 /* Write value on one line and free it. */
 void json_print(json_t *value);
+/* From now on each object that is printed has the field `shard`. */
+void json_mark_shard(int shard);
 
 #endif

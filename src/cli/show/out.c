@@ -26,6 +26,7 @@ static struct {
     struct buf pending; /* not yet written; once a write has failed, the begin of what was not */
     size_t lost;        /* bytes that were not written, in all */
     int errnum;         /* of the first write that failed */
+    char heading[80];   /* to be written before the next bytes; "": none */
 } out;
 
 static size_t terminal_width(void)
@@ -134,12 +135,29 @@ void out_label(const char *label)
     out_printf("%s%-17s%s ", out_style(OUT_BOLD), label, out_style(OUT_PLAIN));
 }
 
+void out_heading(const char *text)
+{
+    (void)snprintf(out.heading, sizeof(out.heading), "%s", text != NULL ? text : "");
+}
+
+static void put_heading(void)
+{
+    char text[sizeof(out.heading)];
+
+    if (out.heading[0] == '\0')
+        return;
+    memcpy(text, out.heading, sizeof(text));
+    out.heading[0] = '\0';
+    out_printf("%s%s:%s\n", out_style(OUT_BOLD), text, out_style(OUT_PLAIN));
+}
+
 void out_bytes(const void *p, size_t n)
 {
     size_t kept = n;
 
     if (n == 0)
         return;
+    put_heading();
     if (out.errnum != 0) {
         out.lost += n;
         kept = out.pending.len < OUT_LOST_MAX ? OUT_LOST_MAX - out.pending.len : 0;

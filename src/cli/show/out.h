@@ -29,6 +29,8 @@ enum out_style { OUT_PLAIN, OUT_BOLD, OUT_GOOD, OUT_BAD, OUT_STYLES };
 /* The sequence that switches a style on (OUT_PLAIN: back to normal); "" where colour is off. */
 const char *out_style(enum out_style style);
 
+/* What comes next, if anything comes, stands under this heading, which is copied. NULL: none. */
+void out_heading(const char *text);
 /* These two do not escape. */
 void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The name in front of a value, in a column of its own. */

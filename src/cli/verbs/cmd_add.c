@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "ask/add_call.h"
+#include "ask/shards.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
@@ -52,7 +53,8 @@ static const struct cli_option options[] = {
 
 static void show(struct cli *cli, const struct reply *r, bool is_own_token)
 {
-    const struct reply *id = reply_at(r, 0), *status = reply_at(r, 1);
+    const struct reply *status = reply_at(r, 1);
+    char id[SHARDS_ID];
     /* `repeated` for a token that only we know: our own first call got through, so the job was
      * added. But with a unique key, that call may have dropped the job or moved another one. */
     bool was_added = is_own_token && cli_value(cli, "unique") == NULL;
@@ -60,16 +62,17 @@ static void show(struct cli *cli, const struct reply *r, bool is_own_token)
     int64_t due_ms = reply_int(reply_at(r, 2));
     char instant[48], when[48];
 
+    (void)shards_show_id(&cli->server, reply_str(reply_at(r, 0)), id);
     if (cli->json) {
         json_t *line = json_object();
 
-        json_put_text(line, "id", reply_str(id), reply_len(id));
+        json_put_text(line, "id", id, strlen(id));
         json_put_text(line, "status", word, strlen(word));
         json_put_int(line, "due_ms", due_ms);
         json_print(line);
         return;
     }
-    out_text(reply_str(id), reply_len(id));
+    out_text(id, strlen(id));
     if (out_is_tty()) {
         out_printf("  ");
         out_text(word, strlen(word));
@@ -82,7 +85,8 @@ static void show(struct cli *cli, const struct reply *r, bool is_own_token)
 /* The job that has the unique key was added by somebody else. */
 static void note(struct cli *cli, const struct reply *r)
 {
-    const char *id = reply_str(reply_at(r, 0));
+    char text[SHARDS_ID];
+    const char *id = shards_show_id(&cli->server, reply_str(reply_at(r, 0)), text);
 
     if (!reply_is(reply_at(r, 1), "dropped"))
         recents_note(cli, &id, 1);

@@ -12,6 +12,7 @@
 #include "cli/args/subcommands.h"
 #include "cli/bulk/add_from.h"
 #include "cli/bulk/feed.h"
+#include "cli/each_shard.h"
 #include "cli/show/batch.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -224,7 +225,7 @@ static int run_ls(struct cli *cli, struct err *err)
         return list_members(cli, err);
     if (cli_value(cli, "state") != NULL)
         return err_set(err, ERR_USAGE, "--state is of members: write later batch ls NAME --state");
-    return list_batches(cli, err);
+    return each_shard(cli, list_batches, err);
 }
 
 /* ---- cancel */

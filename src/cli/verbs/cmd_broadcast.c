@@ -10,6 +10,7 @@
 #include "cli/args/payload.h"
 #include "cli/args/recents.h"
 #include "cli/await.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -148,6 +149,11 @@ static int run(struct cli *cli, struct err *err)
     return status;
 }
 
+static int run_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run, err);
+}
+
 const struct cli_verb cmd_broadcast = {
     "broadcast",
     "QUEUE [PAYLOAD|-]",
@@ -171,5 +177,5 @@ const struct cli_verb cmd_broadcast = {
     2,
     false,
     options,
-    run,
+    run_each,
 };

@@ -9,6 +9,7 @@
 #include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
 #include "cli/args/whoami.h"
+#include "cli/each_shard.h"
 #include "cli/question.h"
 #include "cli/show/bulk.h"
 #include "cli/show/json.h"
@@ -111,7 +112,7 @@ static int put_time(struct ask_call *call, const struct cli *cli, char **from_no
     return 0;
 }
 
-static int run_new(struct cli *cli, struct err *err)
+static int begin(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"reason", "key", "to", "rate", "spread", "by", "why", NULL};
     const char *state = state_of(cli, err);
@@ -147,9 +148,14 @@ static int run_new(struct cli *cli, struct err *err)
     return show_new(cli, id, err);
 }
 
+static int run_new(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, begin, err);
+}
+
 /* ---- ls, show, abort */
 
-static int run_ls(struct cli *cli, struct err *err)
+static int list(struct cli *cli, struct err *err)
 {
     struct reply *r = ask_words(&cli->server, err, "later_bulk_show", NULL);
     struct table table;
@@ -168,6 +174,11 @@ static int run_ls(struct cli *cli, struct err *err)
     table_done(&table);
     reply_free(r);
     return 0;
+}
+
+static int run_ls(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, list, err);
 }
 
 static int run_show(struct cli *cli, struct err *err)

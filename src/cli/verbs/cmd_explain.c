@@ -8,6 +8,7 @@
 #include "ask/replies.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "job/job.h"
@@ -176,9 +177,13 @@ static int explain_queue(struct cli *cli, struct err *err)
         return -1;
     now_ms = reply_int(reply_at(stats, STATS_NOW));
     rc = next_job_find(&cli->server, cli->argv[0], now_ms, &next, err);
-    if (rc == 0 && next.id[0] != '\0')
-        rc =
-            (first = ask_words(&cli->server, err, "later_explain", next.id, NULL)) != NULL ? 0 : -1;
+    if (rc == 0 && next.id[0] != '\0') {
+        const char *id = next.id;
+        const size_t len = strlen(id);
+
+        first = ask_present(&cli->server, "later_explain", 1, &id, &len, err);
+        rc = first != NULL ? 0 : -1;
+    }
     if (rc == 0)
         show_queue(cli, stats, &next, first);
     reply_free(first);
@@ -192,7 +197,7 @@ static int run(struct cli *cli, struct err *err)
     struct reply *r;
 
     if (!job_is_id(what, strlen(what)) && text_is_queue_name(what, strlen(what)))
-        return explain_queue(cli, err);
+        return each_shard(cli, explain_queue, err);
     r = ask_words(&cli->server, err, "later_explain", what, NULL);
     if (r == NULL)
         return -1;

@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/shards.h"
 #include "base/buf.h"
 #include "cli/args/job_state.h"
 #include "cli/args/queue_name.h"
 #include "cli/bulk/job_json.h"
 #include "cli/bulk/meter.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -63,13 +65,26 @@ static int check_page(const struct reply *page, const struct reply *before, stru
     return 0;
 }
 
+/* Of a shard's job its shard is told, too: another one may have a job of this id. */
+static void put_line(const struct export *x, json_t *line)
+{
+    const char *id = json_string_value(json_object_get(line, "id"));
+    char full[SHARDS_ID];
+
+    if (id != NULL && x->cli->server.target.shards > 0) {
+        (void)shards_show_id(&x->cli->server, id, full);
+        json_put_text(line, "id", full, strlen(full));
+    }
+    json_print(line);
+}
+
 static void write_rows(struct export *x, const struct reply *page)
 {
     for (size_t i = ROWS; i < reply_count(page); i++) {
         json_t *line = job_to_json(reply_at(page, i), x->queue, x->state);
 
         if (line != NULL)
-            json_print(line);
+            put_line(x, line);
         else
             x->broken++;
         x->jobs++;
@@ -141,7 +156,7 @@ static void count(struct export *x)
     reply_free(r);
 }
 
-static int run(struct cli *cli, struct err *err)
+static int export(struct cli *cli, struct err *err)
 {
     const char *given = cli_value(cli, "state");
     struct export x = {.cli = cli, .queue = cli->argv[0]};
@@ -172,6 +187,11 @@ static int run(struct cli *cli, struct err *err)
                        "(later fsck)",
                        (unsigned long long)x.broken);
     return result;
+}
+
+static int run(struct cli *cli, struct err *err)
+{
+    return each_shard_plain(cli, export, err);
 }
 
 static const struct cli_option options[] = {

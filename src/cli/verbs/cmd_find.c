@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/args/recents.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"
@@ -177,7 +178,7 @@ static int not_found(const struct find *f, struct err *err)
                    buf_str(&safe));
 }
 
-static int run(struct cli *cli, struct err *err)
+static int find_here(struct cli *cli, struct err *err)
 {
     static const struct table_column columns[] = {{"KIND", false, TABLE_WHOLE},
                                                   {"NAME", false, TABLE_WHOLE}};
@@ -206,6 +207,17 @@ static int run(struct cli *cli, struct err *err)
                       f.kind != NULL && strcmp(f.kind, "job") == 0 ? ""
                                                                    : "write more letters, or ");
     return rc;
+}
+
+/* The jobs that were added last are remembered here, not in Redis. */
+static int run(struct cli *cli, struct err *err)
+{
+    const char *kind = cli_value(cli, "kind");
+
+    if (kind != NULL && strcmp(kind, "job") == 0)
+        return find_here(cli, err);
+    return cli_value(cli, "complete") != NULL ? each_shard_plain(cli, find_here, err)
+                                              : each_shard(cli, find_here, err);
 }
 
 const struct cli_verb cmd_find = {

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "store/keys.h"
@@ -408,6 +409,11 @@ static const struct cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run, err);
+}
+
 const struct cli_verb cmd_fsck = {
     "fsck",
     "",
@@ -425,5 +431,5 @@ const struct cli_verb cmd_fsck = {
     0,
     false,
     options,
-    run,
+    run_each,
 };

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"
@@ -285,6 +286,11 @@ static int run(struct cli *cli, struct err *err)
     return status;
 }
 
+static int run_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run, err);
+}
+
 const struct cli_verb cmd_gates = {
     "gates",
     "[NAME...]",
@@ -302,5 +308,5 @@ const struct cli_verb cmd_gates = {
     CLI_MANY,
     false,
     NULL,
-    run,
+    run_each,
 };

@@ -9,8 +9,10 @@
 
 #include "ask/replies.h"
 #include "ask/schedules.h"
+#include "ask/shards.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "cli/each_shard.h"
 #include "cli/health_server.h"
 #include "cli/health_options.h"
 #include "health/namespace.h"
@@ -75,14 +77,15 @@ static void show(const struct cli *cli, struct health *h, const char *status)
     health_done(h);
 }
 
-static int judge_namespace(struct cli *cli, const struct health_limits *limits, struct err *err)
+static int judge_namespace(struct cli *cli, struct err *err)
 {
+    struct health_limits limits;
     struct health h;
     bool is_degraded;
 
     health_init(&h);
-    if (health_namespace(&h, &cli->server, err) < 0 ||
-        health_limits_judge(limits, &h, &cli->server, err) < 0) {
+    if (health_options_read(&limits, cli, err) < 0 || health_namespace(&h, &cli->server, err) < 0 ||
+        health_limits_judge(&limits, &h, &cli->server, err) < 0) {
         health_done(&h);
         if (!cli->json)
             return -1;
@@ -182,37 +185,52 @@ static void show_daemons(const struct cli *cli, struct health *h, const char *wo
     if (is_well)
         out_printf("%s%s%s: %zu %s of namespace %s on this host\n", out_style(OUT_GOOD), word,
                    out_style(OUT_PLAIN), h->live, h->live == 1 ? "daemon" : "daemons",
-                   cli->server.target.ns);
+                   cli->server.target.base);
     show_list(h->causes, "cause", "degraded:", OUT_BAD);
     health_done(h);
+}
+
+/* Judge the daemons of this host that serve the namespace, or the present one of its shards. *n
+ * goes up by how many there are. 0, or -1 with err. */
+static int probe(struct cli *cli, struct health *h, bool must_be_ready, size_t *n, struct err *err)
+{
+    struct probe_daemon *found = NULL;
+    struct reply *server = NULL;
+    size_t here = 0;
+
+    if (probe_host(cli->server.target.ns, PROBE_MS, &found, &here, err) < 0)
+        return -1;
+    if (must_be_ready && is_any_ready(found, here))
+        server = ask_server(cli, h);
+    for (size_t i = 0; i < here; i++)
+        judge_daemon(h, &found[i], must_be_ready, server);
+    free(found);
+    reply_free(server);
+    *n += here;
+    return 0;
 }
 
 /* All daemons found must be well: nobody else would notice one that hangs beside a healthy one. */
 static int run_probe(struct cli *cli, bool must_be_ready, struct err *err)
 {
+    int rc = ask_target(&cli->server, err);
+    const char *ns = cli->server.target.base;
     struct health h;
-    struct probe_daemon *found = NULL;
-    struct reply *server = NULL;
     size_t n = 0;
     bool is_well;
-    int rc = ask_target(&cli->server, err) < 0
-                 ? -1
-                 : probe_host(cli->server.target.ns, PROBE_MS, &found, &n, err);
 
     health_init(&h);
+    for (int i = 0; rc == 0 && i < shards_count(&cli->server); i++) {
+        shards_use(&cli->server, i);
+        rc = probe(cli, &h, must_be_ready, &n, err);
+    }
     if (rc == 0 && n == 0)
         health_add(
             h.causes, "cause", "no-daemon",
             "no laterd of namespace %s that belongs to uid %u%s listens on this host (sockets "
             "@laterd/%s/... in /proc/net/unix)",
-            cli->server.target.ns, (unsigned)geteuid(), geteuid() == 0 ? " or anybody" : " or root",
+            ns, (unsigned)geteuid(), geteuid() == 0 ? " or anybody" : " or root",
             cli->server.target.ns);
-    if (rc == 0 && must_be_ready && is_any_ready(found, n))
-        server = ask_server(cli, &h);
-    for (size_t i = 0; i < n; i++)
-        judge_daemon(&h, &found[i], must_be_ready, server);
-    free(found);
-    reply_free(server);
     if (rc < 0) {
         health_done(&h);
         return -1;
@@ -236,7 +254,7 @@ static int run_health(struct cli *cli, struct err *err)
     if (is_server)
         return health_server(cli, err);
     if (!is_probe)
-        return judge_namespace(cli, &limits, err);
+        return each_shard(cli, judge_namespace, err);
     if (health_limits_any(&limits))
         return err_set(err, ERR_USAGE,
                        "--late, --parked, --paused and --dead are about queues: they go without "

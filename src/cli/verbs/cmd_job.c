@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/bulk/retry_all.h"
 #include "cli/complain.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
@@ -205,23 +206,27 @@ static int retry_ids(struct cli *cli, struct err *err)
                    buf_str(&safe));
 }
 
-static int run_retry(struct cli *cli, struct err *err)
+static int retry_queue(struct cli *cli, struct err *err)
 {
-    const char *spread = cli_value(cli, "spread");
     struct retry_order order = {.queue = cli->argv[0]};
-    bool is_filtered;
 
-    if (row_filter_read(cli, &order.filter, err) < 0)
-        return -1;
-    is_filtered = order.filter.key != NULL || order.filter.reason != NULL;
-    if (cli_value(cli, "all") == NULL && !is_filtered)
-        return spread == NULL ? retry_ids(cli, err)
-                              : err_set(err, ERR_USAGE, "--spread goes with QUEUE --all");
-    if (cli->argc != 1)
-        return err_set(err, ERR_USAGE, "--all, --reason and --key take one queue");
-    if (cli_duration(cli, "spread", &order.spread_ms, err) < 0)
+    if (row_filter_read(cli, &order.filter, err) < 0 ||
+        cli_duration(cli, "spread", &order.spread_ms, err) < 0)
         return -1;
     return retry_all(cli, &order, err);
+}
+
+static int run_retry(struct cli *cli, struct err *err)
+{
+    bool is_filtered = cli_value(cli, "key") != NULL || cli_value(cli, "reason") != NULL;
+
+    if (cli_value(cli, "all") == NULL && !is_filtered)
+        return cli_value(cli, "spread") == NULL
+                   ? retry_ids(cli, err)
+                   : err_set(err, ERR_USAGE, "--spread goes with QUEUE --all");
+    if (cli->argc != 1)
+        return err_set(err, ERR_USAGE, "--all, --reason and --key take one queue");
+    return each_shard(cli, retry_queue, err);
 }
 
 static const struct cli_option retry_options[] = {

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/status.h"
@@ -228,6 +229,11 @@ static const struct cli_option limits_options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_limits_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run_limits, err);
+}
+
 const struct cli_verb cmd_limits = {
     "limits",
     "[set NAME semaphore N | set NAME rate N/D | delete NAME]",
@@ -245,7 +251,7 @@ const struct cli_verb cmd_limits = {
     4,
     false,
     limits_options,
-    run_limits,
+    run_limits_each,
 };
 
 /* ---- later throttle */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/shards.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -77,6 +78,7 @@ static int run_at(struct cli *cli, const struct lock_order *order, struct err *e
     bool is_once = order->keeper.is_once;
     enum lock_token token;
 
+    shards_use_name(&cli->server, cli->argv[0], strlen(cli->argv[0]));
     if (lock_token_query(cli, order->gate, &token, err) < 0)
         return -1;
     ask_disconnect(

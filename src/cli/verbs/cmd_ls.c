@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/args/job_state.h"
 #include "cli/args/queue_name.h"
+#include "cli/each_shard.h"
 #include "cli/show/groups.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -388,6 +389,11 @@ static const struct cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run, err);
+}
+
 const struct cli_verb cmd_ls = {
     "ls",
     "[QUEUE]",
@@ -408,5 +414,5 @@ const struct cli_verb cmd_ls = {
     1,
     false,
     options,
-    run,
+    run_each,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ask/add_call.h"
+#include "ask/shards.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/args/payload.h"
@@ -31,8 +32,10 @@ static const struct cli_option options[] = {
 
 static void show(const struct cli *cli, const struct reply *row, bool is_own_token)
 {
-    const char *queue = reply_str(reply_at(row, 0)), *id = reply_str(reply_at(row, 1));
-    const char *status = reply_str(reply_at(row, 2));
+    const char *queue = reply_str(reply_at(row, 0)), *status = reply_str(reply_at(row, 2));
+    char id[SHARDS_ID];
+
+    (void)shards_show_id(&cli->server, reply_str(reply_at(row, 1)), id);
 
     /* Our own first call got through. */
     if (is_own_token && strcmp(status, "repeated") == 0)

@@ -9,6 +9,7 @@
 #include "cli/args/job_state.h"
 #include "cli/args/queue_name.h"
 #include "cli/bulk/meter.h"
+#include "cli/each_shard.h"
 #include "cli/question.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -190,6 +191,11 @@ static const struct cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run, err);
+}
+
 const struct cli_verb cmd_purge = {
     "purge",
     "QUEUE (--state S | --forget)",
@@ -210,5 +216,5 @@ const struct cli_verb cmd_purge = {
     1,
     false,
     options,
-    run,
+    run_each,
 };

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/whoami.h"
+#include "cli/each_shard.h"
 #include "cli/quiet_wait.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -45,6 +46,11 @@ static const struct cli_option pause_options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_pause_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run_pause, err);
+}
+
 const struct cli_verb cmd_pause = {
     "pause",
     "QUEUE",
@@ -55,7 +61,7 @@ const struct cli_verb cmd_pause = {
     1,
     false,
     pause_options,
-    run_pause,
+    run_pause_each,
 };
 
 static int run_resume(struct cli *cli, struct err *err)
@@ -83,6 +89,11 @@ static const struct cli_option resume_options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_resume_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run_resume, err);
+}
+
 const struct cli_verb cmd_resume = {
     "resume",
     "QUEUE",
@@ -92,7 +103,7 @@ const struct cli_verb cmd_resume = {
     1,
     false,
     resume_options,
-    run_resume,
+    run_resume_each,
 };
 
 /* held: NULL without --wait. is_over: the wait is, and it is certain that none is held. */
@@ -166,6 +177,11 @@ static const struct cli_option quiet_options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_quiet_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run_quiet, err);
+}
+
 const struct cli_verb cmd_quiet = {
     "quiet",
     "WORKER | --all",
@@ -180,5 +196,5 @@ const struct cli_verb cmd_quiet = {
     1,
     false,
     quiet_options,
-    run_quiet,
+    run_quiet_each,
 };

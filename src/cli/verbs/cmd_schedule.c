@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "ask/schedules.h"
+#include "ask/shards.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -19,6 +20,7 @@
 #include "cli/args/when.h"
 #include "cli/args/whoami.h"
 #include "cli/bulk/import_crontab.h"
+#include "cli/each_shard.h"
 #include "cli/show/calendar.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
@@ -120,7 +122,7 @@ static bool put_row(void *arg, const struct reply *row, int64_t now_ms)
     return !out_has_failed();
 }
 
-static int run_ls(struct cli *cli, struct err *err)
+static int list_all(struct cli *cli, struct err *err)
 {
     struct listing l = {.cli = cli};
     int rc;
@@ -131,6 +133,11 @@ static int run_ls(struct cli *cli, struct err *err)
         table_flush(&l.table);
     table_done(&l.table);
     return rc;
+}
+
+static int run_ls(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, list_all, err);
 }
 
 static int run_show(struct cli *cli, struct err *err)
@@ -276,6 +283,7 @@ static int run_now(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"at", NULL};
     struct ask_call call = {.n = 0};
+    char text[SHARDS_ID];
     const char *id;
     struct reply *r;
     bool is_added;
@@ -288,16 +296,16 @@ static int run_now(struct cli *cli, struct err *err)
     if (r == NULL)
         return -1;
     is_added = reply_is(reply_at(r, 1), "added");
-    id = reply_str(reply_at(r, 0));
+    id = shards_show_id(&cli->server, reply_str(reply_at(r, 0)), text);
     if (cli->json) {
         json_t *line = json_object();
 
-        json_put_text(line, "id", reply_str(reply_at(r, 0)), reply_len(reply_at(r, 0)));
+        json_put_text(line, "id", id, strlen(id));
         json_put_text(line, "status", reply_str(reply_at(r, 1)), reply_len(reply_at(r, 1)));
         json_put_int(line, "due_ms", reply_int(reply_at(r, 2)));
         json_print(line);
     } else if (is_added) {
-        out_text(reply_str(reply_at(r, 0)), reply_len(reply_at(r, 0)));
+        out_text(id, strlen(id));
         out_printf("\n");
     } else {
         (void)fprintf(stderr, "later: not added: the last job of this schedule has not ended, and "

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/bulk/seen_lines.h"
 #include "cli/complain.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/status.h"
@@ -159,7 +160,7 @@ static int run(struct cli *cli, struct err *err)
     if ((is_ls || is_rm) && has_options(cli))
         return err_set(err, ERR_USAGE, "later seen %s takes no options", cli->argv[0]);
     if (is_ls && cli->argc == 1)
-        return list(cli, err);
+        return each_shard(cli, list, err);
     if (is_rm && cli->argc == 2)
         return forget(cli, err);
     if (is_ls || is_rm || has_lines != (cli->argc == 1))

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "lua/lua_lib.h"
@@ -81,6 +82,11 @@ static const struct cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run, err);
+}
+
 const struct cli_verb cmd_setup = {
     "setup",
     "",
@@ -92,5 +98,5 @@ const struct cli_verb cmd_setup = {
     0,
     false,
     options,
-    run,
+    run_each,
 };

@@ -7,6 +7,7 @@
 #include "ask/replies.h"
 #include "base/text.h"
 #include "cli/args/queue_name.h"
+#include "cli/each_shard.h"
 #include "cli/history.h"
 #include "cli/metrics.h"
 #include "cli/show/json.h"
@@ -114,14 +115,10 @@ static void stats_show(const struct reply *r)
     put_notes(reply_at(r, STATS_NOTES), now_ms);
 }
 
-static int run_stats(struct cli *cli, struct err *err)
+static int show_stats(struct cli *cli, struct err *err)
 {
     struct reply *r;
 
-    if (cli_value(cli, "prometheus") != NULL)
-        return metrics_show(cli, err);
-    if (cli_value(cli, "since") != NULL || cli_value(cli, "by") != NULL)
-        return history_show(cli, err);
     if (cli->argc > 0 && queue_name_check(cli, cli->argv[0], err) < 0)
         return -1;
     r = ask_words(&cli->server, err, "later_stats", cli->argc > 0 ? cli->argv[0] : NULL, NULL);
@@ -133,6 +130,15 @@ static int run_stats(struct cli *cli, struct err *err)
         stats_show(r);
     reply_free(r);
     return 0;
+}
+
+static int run_stats(struct cli *cli, struct err *err)
+{
+    if (cli_value(cli, "prometheus") != NULL)
+        return metrics_show(cli, err);
+    if (cli_value(cli, "since") != NULL || cli_value(cli, "by") != NULL)
+        return each_shard(cli, history_show, err);
+    return each_shard(cli, show_stats, err);
 }
 
 static const struct cli_option stats_options[] = {
@@ -217,6 +223,11 @@ static int run_workers(struct cli *cli, struct err *err)
     return 0;
 }
 
+static int run_workers_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run_workers, err);
+}
+
 const struct cli_verb cmd_workers = {
     "workers",
     "",
@@ -230,5 +241,5 @@ const struct cli_verb cmd_workers = {
     0,
     false,
     NULL,
-    run_workers,
+    run_workers_each,
 };

@@ -3,10 +3,12 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ask/shards.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -147,18 +149,38 @@ static void show_message(struct events *t, const char *p, size_t n)
 
 /* ---- following */
 
-/* *was_on: Redis had not forgotten that somebody follows. */
+/* *was_on: Redis had not forgotten that somebody follows. Of shards: all of them. */
 static int renew(struct events *t, bool *was_on, struct err *err)
 {
-    struct reply *r = ask_words(&t->cli->server, err, "later_v1_tail", FOLLOW_MS, NULL);
+    struct ask_server *s = &t->cli->server;
+    int64_t now_ms = INT64_MAX;
 
-    if (r == NULL)
-        return -1;
-    *was_on = reply_int(reply_at(r, 1)) != 0;
+    *was_on = true;
+    for (int i = 0; i < shards_count(s); i++) {
+        struct reply *r;
+
+        shards_use(s, i);
+        r = ask_words(s, err, "later_v1_tail", FOLLOW_MS, NULL);
+        if (r == NULL)
+            return -1;
+        *was_on = *was_on && reply_int(reply_at(r, 1)) != 0;
+        now_ms = reply_int(reply_at(r, 0)) < now_ms ? reply_int(reply_at(r, 0)) : now_ms;
+        reply_free(r);
+    }
     if (t->heard_ms == 0 || *was_on)
-        t->heard_ms = reply_int(reply_at(r, 0));
-    reply_free(r);
+        t->heard_ms = now_ms;
     return 0;
+}
+
+/* In JSON each event tells its shard. */
+static void mark_shard(const struct events *t, const struct reply *channel)
+{
+    const char *name = reply_str(channel), *end = strchr(name, '}'), *dot = end;
+
+    while (dot != NULL && dot > name && *dot != '.')
+        dot--;
+    if (t->cli->server.target.shards > 0 && dot != NULL && *dot == '.')
+        json_mark_shard(atoi(dot + 1));
 }
 
 static void hang_up(struct events *t)
@@ -173,7 +195,7 @@ static int call_up(struct events *t, struct err *err)
 {
     bool was_on;
 
-    t->ears = ask_subscribe(&t->cli->server, "events", err);
+    t->ears = ask_subscribe_all(&t->cli->server, "events", err);
     return t->ears != NULL ? renew(t, &was_on, err) : -1;
 }
 
@@ -188,9 +210,10 @@ static int follow(struct events *t, struct err *err)
         int64_t left_ms = mono_until_us(mono_now(), renew_at) / 1000;
         struct reply *r = left_ms > 0 ? client_message(t->ears, left_ms, err) : NULL;
 
-        if (r != NULL && reply_is(reply_at(r, 0), "message"))
+        if (r != NULL && reply_is(reply_at(r, 0), "message")) {
+            mark_shard(t, reply_at(r, 1));
             show_message(t, reply_str(reply_at(r, 2)), reply_len(reply_at(r, 2)));
-        else if (r == NULL && left_ms > 0 && err->code != ERR_TEMP)
+        } else if (r == NULL && left_ms > 0 && err->code != ERR_TEMP)
             return -1;
         reply_free(r);
         if (mono_before(mono_now(), renew_at))
@@ -233,8 +256,11 @@ static int run(struct cli *cli, struct err *err)
         return err_set(err, ERR_USAGE,
                        "\"%.80s\" is no queue name (letters, digits, _ and -, at most 64)",
                        t.queue);
+    if (ask_target(&cli->server, err) < 0)
+        return -1;
     /* It may be a queue that is to come. */
-    if (t.queue != NULL && queue_name_check(cli, t.queue, err) < 0)
+    if (t.queue != NULL && cli->server.target.shards == 0 &&
+        queue_name_check(cli, t.queue, err) < 0)
         (void)fprintf(stderr, "later: %s\n", err->text);
     *err = (struct err)ERR_INIT;
     rc = call_up(&t, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"
@@ -86,6 +87,11 @@ static const struct cli_option top_options[] = {
     {NULL, NULL, NULL},
 };
 
+static int run_top_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run_top, err);
+}
+
 const struct cli_verb cmd_top = {
     "top",
     "[queues|keys]",
@@ -100,5 +106,5 @@ const struct cli_verb cmd_top = {
     1,
     false,
     top_options,
-    run_top,
+    run_top_each,
 };

@@ -4,6 +4,7 @@
 #include "ask/topics.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/subcommands.h"
+#include "cli/each_shard.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 #include "cli/show/table.h"
@@ -107,6 +108,11 @@ static int run(struct cli *cli, struct err *err)
     return subcommands_run(cli, subcommands, err);
 }
 
+static int run_each(struct cli *cli, struct err *err)
+{
+    return each_shard(cli, run, err);
+}
+
 const struct cli_verb cmd_topic = {
     "topic",
     "ls | subscribe TOPIC QUEUE | unsubscribe TOPIC QUEUE",
@@ -124,5 +130,5 @@ const struct cli_verb cmd_topic = {
     3,
     false,
     NULL,
-    run,
+    run_each,
 };
