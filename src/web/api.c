@@ -148,35 +148,13 @@ static bool call_route(const struct route *route, struct api_call *call, struct 
     return was_answered(call);
 }
 
-/* Which namespaces there are, and what may be done. */
-static void say_hello(struct api *api, struct http_answer *a)
-{
-    json_t *object = json_object(), *list = json_array();
-
-    (void)json_array_append_new(list, json_string(api->read.target.ns));
-    json_put(object, "namespaces", list);
-    json_put(object, "write", json_boolean(api->may_write));
-    json_put(object, "payloads", json_boolean(api->shows_payloads));
-    json_put(object, "version", json_string(PACKAGE_VERSION));
-    a->status = 200;
-    a->type = "application/json";
-    json_write(&a->body, object);
-    json_decref(object);
-}
-
 bool api_answer(struct api *api, const struct http_request *r, const char *who,
                 struct http_answer *a)
 {
     struct api_call call = {.api = api, .request = r, .who = who, .err = ERR_INIT};
     const struct route *route;
 
-    /* api v1 NS ... */
-    if (!r->is_post && r->n == 3 && r->segment[2][0] == '\0') {
-        say_hello(api, a);
-        return true;
-    }
-    route =
-        r->n > 3 && strcmp(r->segment[2], api->read.target.ns) == 0 ? find(r, 3, call.name) : NULL;
+    route = find(r, 3, call.name);
     if (route != NULL)
         return call_route(route, &call, a);
     refuse(a, 404, NULL, "there is nothing at this address");

@@ -4,8 +4,8 @@
 
 #include "web/call.h"
 
-/* Answer a request whose path begins behind api/v1. who: as in struct api_call. False: Redis
- * did not answer. */
+/* Answer a request about the namespace of api: what stands behind api/v1/NS. who: as in struct
+ * api_call. False: Redis did not answer. */
 bool api_answer(struct api *api, const struct http_request *r, const char *who,
                 struct http_answer *a);
 

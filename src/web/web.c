@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/shards.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "json/put.h"
 #include "web/access.h"
 #include "web/all_queues.h"
 #include "web/api.h"
@@ -22,15 +24,21 @@
  * then left alone for a moment. */
 #define REST_MS 1000
 
+/* A namespace; or one of its shards, which share nothing here, either. */
+struct place {
+    struct api api;
+    struct tail *tail;
+    struct mono rests_until;
+};
+
 struct web {
     const struct conf *conf;
     struct head_rules rules;
     char **hosts;
     struct access_rules access;
-    struct api api;
+    struct place *places;
+    size_t nplaces;
     struct recent *recent;
-    struct tail *tail;
-    struct mono rests_until;
     struct http *http;
     struct door *door;
 };
@@ -38,28 +46,54 @@ struct web {
 /* ---- requests */
 
 /* api v1 NS tail */
-static bool is_tail(const struct web *w, const struct http_request *r)
+static bool is_tail(const struct http_request *r)
 {
-    return !r->is_post && r->n == 4 && strcmp(r->segment[3], "tail") == 0 &&
-           strcmp(r->segment[2], w->api.read.target.ns) == 0;
+    return !r->is_post && r->n == 4 && strcmp(r->segment[3], "tail") == 0;
+}
+
+/* api v1 NS ...; NULL: there is none of this name. */
+static struct place *find_place(struct web *w, const struct http_request *r)
+{
+    for (size_t i = 0; r->n > 3 && i < w->nplaces; i++)
+        if (strcmp(r->segment[2], w->places[i].api.read.target.ns) == 0)
+            return &w->places[i];
+    return NULL;
 }
 
 /* Whatever needs Redis goes through here: a Redis that hangs holds up the loop once, and then has
  * its rest. */
-static void ask(struct web *w, const struct http_request *r, const char *who, struct http_answer *a)
+static void ask(struct place *p, const struct http_request *r, const char *who,
+                struct http_answer *a)
 {
     bool answered;
 
-    if (mono_before(mono_now(), w->rests_until)) {
+    if (mono_before(mono_now(), p->rests_until)) {
         refuse(a, 503, NULL, "Redis did not answer a moment ago: it is asked again in a second");
         return;
     }
-    answered = is_tail(w, r) ? tail_answer(w->tail, r, a) : api_answer(&w->api, r, who, a);
+    answered = is_tail(r) ? tail_answer(p->tail, r, a) : api_answer(&p->api, r, who, a);
     if (!answered)
-        w->rests_until = mono_add_ms(mono_now(), REST_MS);
+        p->rests_until = mono_add_ms(mono_now(), REST_MS);
 }
 
-static void look(struct web *w, const struct http_request *r, const char *who,
+/* Which namespaces there are, and what may be done. */
+static void say_hello(const struct web *w, struct http_answer *a)
+{
+    json_t *object = json_object(), *list = json_array();
+
+    for (size_t i = 0; i < w->nplaces; i++)
+        (void)json_array_append_new(list, json_string(w->places[i].api.read.target.ns));
+    json_put(object, "namespaces", list);
+    json_put(object, "write", json_boolean(w->conf->web_write != 0));
+    json_put(object, "payloads", json_boolean(w->conf->web_payloads != 0));
+    json_put(object, "version", json_string(PACKAGE_VERSION));
+    a->status = 200;
+    a->type = "application/json";
+    json_write(&a->body, object);
+    json_decref(object);
+}
+
+static void look(struct web *w, struct place *p, const struct http_request *r, const char *who,
                  struct http_answer *a)
 {
     const struct buf *known = recent_find(w->recent, r->target, mono_now());
@@ -70,15 +104,15 @@ static void look(struct web *w, const struct http_request *r, const char *who,
         buf_add(&a->body, known->data, known->len);
         return;
     }
-    ask(w, r, who, a);
-    if (a->status == 200 && a->attachment == NULL && !is_tail(w, r))
+    ask(p, r, who, a);
+    if (a->status == 200 && a->attachment == NULL && !is_tail(r))
         recent_keep(w->recent, r->target, &a->body, mono_now());
 }
 
-static void change(struct web *w, const struct http_request *r, const char *who,
+static void change(struct web *w, struct place *p, const struct http_request *r, const char *who,
                    struct http_answer *a)
 {
-    ask(w, r, who, a);
+    ask(p, r, who, a);
     recent_forget(w->recent);
     log_notice("event=changed who=\"%s\" what=\"%.200s\" status=%u", who, r->target, a->status);
 }
@@ -86,6 +120,7 @@ static void change(struct web *w, const struct http_request *r, const char *who,
 static void on_request(void *arg, const struct http_request *r, struct http_answer *a)
 {
     struct web *w = arg;
+    struct place *p = find_place(w, r);
     char who[ACCESS_WHO_MAX];
 
     if (page_answer(r, a))
@@ -94,10 +129,14 @@ static void on_request(void *arg, const struct http_request *r, struct http_answ
         refuse(a, 404, NULL, "there is nothing at this address");
     else if (!access_check(&w->access, r, who))
         refuse(a, 401, NULL, "give the token: Authorization: Bearer TOKEN");
+    else if (!r->is_post && r->n == 3 && r->segment[2][0] == '\0')
+        say_hello(w, a);
+    else if (p == NULL)
+        refuse(a, 404, NULL, "there is nothing at this address");
     else if (r->is_post)
-        change(w, r, who, a);
+        change(w, p, r, who, a);
     else
-        look(w, r, who, a);
+        look(w, p, r, who, a);
 }
 
 static void on_left(void *arg)
@@ -168,33 +207,73 @@ static int find_server(struct ask_server *s, const struct target_flags *flags, s
 }
 
 /* Reads and writes have a user each: what looks cannot change, whatever it is sent. */
-static int find_servers(struct web *w, const struct target_flags *flags, struct err *err)
+static int find_writer(const struct conf *conf, struct ask_server *s, const struct ask_server *read,
+                       struct err *err)
 {
-    struct url *write = &w->api.write.target.url;
+    struct url *url = &s->target.url;
 
-    if (find_server(&w->api.read, flags, err) < 0 || find_server(&w->api.write, flags, err) < 0)
-        return -1;
-    if (w->conf->web_write_user[0] == '\0')
+    s->target = read->target;
+    s->has_target = true;
+    if (conf->web_write_user[0] == '\0')
         return 0;
-    text_copy(write->user, sizeof(write->user), w->conf->web_write_user);
-    write->password[0] = '\0';
-    write->ask_password = NULL;
-    if (w->conf->web_write_password_file[0] != '\0' &&
-        url_read_password(w->conf->web_write_password_file, write, err) < 0)
+    text_copy(url->user, sizeof(url->user), conf->web_write_user);
+    url->password[0] = '\0';
+    url->ask_password = NULL;
+    if (conf->web_write_password_file[0] != '\0' &&
+        url_read_password(conf->web_write_password_file, url, err) < 0)
         return err_wrap(err, "web.write_password_file");
     return 0;
+}
+
+/* The one of this shard becomes a target of its own. */
+static void take_shard(struct target *t, int shard)
+{
+    if (t->shards > 0)
+        target_use_shard(t, shard);
+    t->shards = 0;
+}
+
+static int add_places(struct web *w, struct loop *loop, const struct target_flags *flags,
+                      struct err *err)
+{
+    struct ask_server all = {.client = NULL};
+
+    if (find_server(&all, flags, err) < 0)
+        return -1;
+    w->nplaces = (size_t)shards_count(&all);
+    w->places = mem_new(w->nplaces * sizeof(*w->places));
+    for (size_t i = 0; i < w->nplaces; i++) {
+        struct api *api = &w->places[i].api;
+
+        api->read = all;
+        take_shard(&api->read.target, (int)i);
+        if (find_writer(w->conf, &api->write, &api->read, err) < 0)
+            return -1;
+        api->may_write = w->conf->web_write != 0;
+        api->shows_payloads = w->conf->web_payloads != 0;
+        api->all_queues = all_queues_new();
+        w->places[i].tail = tail_new(loop, &api->read);
+    }
+    return 0;
+}
+
+static void place_done(struct place *p)
+{
+    tail_free(p->tail);
+    ask_disconnect(&p->api.read);
+    ask_disconnect(&p->api.write);
+    json_decref(p->api.health.value);
+    json_decref(p->api.history.value);
+    all_queues_free(p->api.all_queues);
 }
 
 static int start(struct web *w, struct loop *loop, const struct target_flags *flags,
                  struct err *err)
 {
     if (check_settings(w->conf, err) < 0 || read_access(w, err) < 0 ||
-        find_servers(w, flags, err) < 0)
+        add_places(w, loop, flags, err) < 0)
         return -1;
     read_hosts(w);
-    w->api.may_write = w->conf->web_write != 0;
-    w->api.shows_payloads = w->conf->web_payloads != 0;
-    w->tail = tail_new(loop, &w->api.read);
     w->http = http_new(loop, on_request, on_left, w);
     if (w->http == NULL)
         return err_set(err, ERR_SYSTEM, "the HTTP library does not start");
@@ -209,7 +288,6 @@ struct web *web_new(struct loop *loop, const struct conf *conf, const struct tar
 
     w->conf = conf;
     w->recent = recent_new();
-    w->api.all_queues = all_queues_new();
     if (start(w, loop, flags, err) == 0)
         return w;
     web_free(w);
@@ -223,13 +301,10 @@ void web_free(struct web *w)
     door_free(w->door);
     w->door = NULL;
     http_free(w->http);
-    tail_free(w->tail);
-    ask_disconnect(&w->api.read);
-    ask_disconnect(&w->api.write);
+    for (size_t i = 0; i < w->nplaces; i++)
+        place_done(&w->places[i]);
+    free(w->places);
     recent_free(w->recent);
-    json_decref(w->api.health.value);
-    json_decref(w->api.history.value);
-    all_queues_free(w->api.all_queues);
     mem_free_list(w->hosts);
     explicit_bzero(&w->access, sizeof(w->access));
     free(w);
