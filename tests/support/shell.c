@@ -27,11 +27,12 @@ int test_sh(const char *line)
 
 void test_says(const char *line, int status, const char *text)
 {
-    CLEANUP_BUF struct buf out = BUF_INIT;
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    int got = test_sh_out(line, &said);
 
-    assert_int_equal(test_sh_out(line, &out), status);
-    if (strstr(buf_str(&out), text) == NULL)
-        fail_msg("%s says: %s", line, buf_str(&out));
+    if (got != status || strstr(buf_str(&said), text) == NULL)
+        fail_msg("%s\nexits with %d, not %d, or says no \"%s\": %s", line, got, status, text,
+                 buf_str(&said));
 }
 
 void test_sh_start(struct proc *p, const char *line)
