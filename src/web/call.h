@@ -27,6 +27,7 @@ struct all_queues;
 struct api {
     struct ask_server read, write; /* each with a user of its own */
     bool may_write, shows_payloads;
+    int shard, shards; /* which one of how many; shards 0: the namespace is whole */
     struct kept health, history;
     struct all_queues *all_queues;
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "json/put.h"
+#include "redis/slot.h"
 
 /* The answer of a function that says [name, status, due_ms], or the status alone. what: of which
  * kind the thing of this address is, as `later --json` calls it; NULL for a new job. */
@@ -128,6 +129,22 @@ static bool put_options(struct api_call *call, struct words *w, const char *cons
     return true;
 }
 
+/* In another shard than its key's a job would not meet the others of this key. */
+static bool is_its_shard(struct api_call *call)
+{
+    const char *key =
+        api_text(call, "key") != NULL ? api_text(call, "key") : api_text(call, "unique");
+    int shards = call->api->shards, shard;
+
+    if (key == NULL || shards == 0)
+        return true;
+    shard = (int)(slot_crc16(key, strlen(key)) % (unsigned)shards);
+    if (shard != call->api->shard)
+        err_fill(&call->err, ERR_USAGE, "key %.80s belongs to shard %d: add the job there", key,
+                 shard);
+    return shard == call->api->shard;
+}
+
 /* Those of later_add that the page has fields for. */
 static json_t *add(struct api_call *call)
 {
@@ -143,7 +160,7 @@ static json_t *add(struct api_call *call)
     }
     payload = json_string_value(body);
     ask_call_puts(&words.call, queue);
-    if (!put_options(call, &words, options))
+    if (!put_options(call, &words, options) || !is_its_shard(call))
         return NULL;
     ask_call_add(&words.call, payload, json_string_length(body));
     return told(call, NULL, ask_fcall(call->server, "later_add", &words.call, &call->err));

@@ -246,6 +246,8 @@ static int add_places(struct web *w, struct loop *loop, const struct target_flag
         struct api *api = &w->places[i].api;
 
         api->read = all;
+        api->shard = (int)i;
+        api->shards = all.target.shards;
         take_shard(&api->read.target, (int)i);
         if (find_writer(w->conf, &api->write, &api->read, err) < 0)
             return -1;

@@ -158,6 +158,35 @@ static void test_payloads_are_hidden_everywhere(void **state)
     assert_hidden("/api/v1/default/schedules");
 }
 
+/* Each shard is a namespace of its own, with jobs of its own. */
+static void test_shards_are_namespaces(void **state)
+{
+    (void)state;
+    web_setting(mem_strdup("LATER_NAMESPACE=shop"));
+    web_setting(mem_strdup("LATER_SHARDS=3"));
+    start_web("--write");
+    assert_int_equal(get("/api/v1/"), 200);
+    assert_says(&out, "\"namespaces\":[\"shop.0\",\"shop.1\",\"shop.2\"]");
+    assert_int_equal(post("/api/v1/shop.1/jobs", "{\"queue\":\"mail\",\"payload\":\"of one\"}"),
+                     200);
+    /* CRC-16 of acme modulo 3 is 2. */
+    assert_int_equal(
+        post("/api/v1/shop.1/jobs", "{\"queue\":\"mail\",\"payload\":\"x\",\"key\":\"acme\"}"),
+        400);
+    assert_says(&out, "key acme belongs to shard 2");
+    assert_int_equal(
+        post("/api/v1/shop.2/jobs", "{\"queue\":\"mail\",\"payload\":\"x\",\"key\":\"acme\"}"),
+        200);
+    assert_int_equal(get("/api/v1/shop.1/queues/mail/jobs?state=due"), 200);
+    assert_says(&out, "of one");
+    assert_int_equal(get("/api/v1/shop.2/queues/mail/jobs?state=due"), 200);
+    assert_null(strstr(buf_str(&out), "of one"));
+    assert_int_equal(run("--namespace", "shop.1", "ls", "mail"), 0);
+    assert_says(&out, "of one");
+    assert_int_equal(get("/api/v1/shop/overview"), 404);
+    assert_int_equal(get("/api/v1/shop.3/overview"), 404);
+}
+
 /* How often functions were called since the server's statistics were reset. */
 static int64_t calls(void)
 {
@@ -464,6 +493,7 @@ int main(void)
         WEB_TEST(test_a_refusal_says_whose_fault_it_is),
         WEB_TEST(test_a_gate_whose_name_is_no_text_keeps_its_bytes),
         WEB_TEST(test_payloads_are_hidden_everywhere),
+        WEB_TEST(test_shards_are_namespaces),
         WEB_TEST(test_a_hundred_viewers_cost_what_one_costs),
         WEB_TEST(test_head_has_no_body),
         WEB_TEST(test_a_page_that_only_looks_changes_nothing),
