@@ -94,12 +94,20 @@ static int option(const char *name, int argc, const char *const *argv, const siz
     return found;
 }
 
+/* One by chance, and then in turn, so that many calls fill all evenly. */
+static void use_any(struct ask_server *s)
+{
+    if (!s->has_turn)
+        (void)getrandom(&s->turn, sizeof(s->turn), GRND_NONBLOCK);
+    s->has_turn = true;
+    shards_use(s, (int)(s->turn++ % (unsigned)s->target.shards));
+}
+
 static int choose_for_add(struct ask_server *s, int argc, const char *const *argv,
                           const size_t *lens, struct err *err)
 {
     static const char *const names[] = {"key", "unique", "token"};
     int batch = option("batch", argc, argv, lens), at = 0;
-    unsigned random = 0;
 
     for (size_t i = 0; i < 3 && at == 0; i++)
         if (i < 2 || batch == 0)
@@ -114,8 +122,8 @@ static int choose_for_add(struct ask_server *s, int argc, const char *const *arg
     at = batch != 0 ? batch : at;
     if (at != 0)
         shards_use_name(s, argv[at], lens[at]);
-    else if (getrandom(&random, sizeof(random), GRND_NONBLOCK) == (ssize_t)sizeof(random))
-        shards_use(s, (int)(random % (unsigned)s->target.shards));
+    else
+        use_any(s);
     return 0;
 }
 

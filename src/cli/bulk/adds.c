@@ -135,16 +135,15 @@ static void check_signal(struct adds *a)
 /* Whether the next call may join those under way. */
 static bool may_join(const struct adds *a)
 {
-    int lines = a->next.n;
+    int lines = a->next.n, full = ADDS_CALLS_FULL * shards_count(&a->cli->server);
     size_t bytes = a->next.bytes;
 
     for (int i = 0; i < a->nsent; i++) {
         lines += a->sent[i].n;
         bytes += a->sent[i].bytes;
     }
-    return a->nsent == 0 ||
-           (a->nsent < ADDS_CALLS_MAX && lines <= ADDS_CALLS_FULL * a->face->call_lines &&
-            bytes <= ADDS_CALLS_FULL * ADDS_CALL_BYTES);
+    return a->nsent == 0 || (a->nsent < ADDS_CALLS_MAX && lines <= full * a->face->call_lines &&
+                             bytes <= (size_t)full * ADDS_CALL_BYTES);
 }
 
 static void keep_words(struct adds_call *c, int argc, const char *const *argv, const size_t *lens)

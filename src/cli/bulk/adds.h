@@ -30,7 +30,7 @@
 #define ADDS_CALL_LINES 128
 #define ADDS_CALL_BYTES (256UL << 10) /* of payload; a longer line is sent alone */
 #define ADDS_CALLS_MAX 64             /* calls under way */
-#define ADDS_CALLS_FULL 4             /* they have no more lines or bytes than so many full calls */
+#define ADDS_CALLS_FULL 4 /* they have no more lines or bytes than so many full calls a shard */
 
 struct adds_call {
     uint64_t first; /* number of its first line */
