@@ -45,6 +45,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../support/resp.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -238,50 +239,16 @@ static int flush(struct piece **queue, int fd)
     return 0;
 }
 
-/* ---- RESP, only what is needed here */
-
-/* The number after the type character at `at`. Returns where its line ends; 0: incomplete. */
-static size_t line(const struct buf *b, size_t at, long *number)
-{
-    const char *end = at < b->len ? memchr(b->data + at, '\n', b->len - at) : NULL;
-
-    if (end == NULL)
-        return 0;
-    *number = strtol(b->data + at + 1, NULL, 10);
-    return (size_t)(end - b->data) + 1;
-}
-
-/* Where the reply or request at `at` ends; 0: incomplete. */
-static size_t value_end(const struct buf *b, size_t at)
-{
-    long left = 1;
-
-    while (left > 0) {
-        long n;
-        size_t next = line(b, at, &n);
-
-        if (next == 0)
-            return 0;
-        left--;
-        if (b->data[at] == '*' && n > 0)
-            left += n;
-        if (b->data[at] == '$' && n >= 0)
-            next += (size_t)n + 2;
-        at = next;
-        if (at > b->len)
-            return 0;
-    }
-    return at;
-}
+/* ---- RESP */
 
 /* Argument i of the request; the command itself (0) in capitals. */
 static void argument(const struct buf *b, int i, char ret[48])
 {
     long n;
-    size_t at = line(b, 0, &n);
+    size_t at = resp_line(b, 0, &n);
 
     for (int k = 0; k <= i && at < b->len; k++) {
-        size_t text = line(b, at, &n);
+        size_t text = resp_line(b, at, &n);
 
         (void)snprintf(ret, 48, "%.*s", n < 47 ? (int)n : 47, b->data + text);
         at = text + (size_t)n + 2;
@@ -432,7 +399,7 @@ static void from_client(struct conn *c)
         drop_pieces(&c->to_client);
         return;
     }
-    while (c->client >= 0 && (n = value_end(&c->asked, 0)) > 0) {
+    while (c->client >= 0 && (n = resp_end(&c->asked, 0)) > 0) {
         if (is_blackhole || c->is_dark)
             c->is_dark = true;
         else
@@ -488,7 +455,7 @@ static void from_server(struct conn *c)
         buf_clear(&c->answered);
         return;
     }
-    while ((n = value_end(&c->answered, 0)) > 0) {
+    while ((n = resp_end(&c->answered, 0)) > 0) {
         answer(c, n);
         buf_drop(&c->answered, n);
     }
