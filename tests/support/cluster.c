@@ -235,12 +235,34 @@ int64_t cluster_keys(struct cluster *c, int node, const char *ns)
     return n;
 }
 
+static int64_t epoch(struct cluster_node *node, const char *name)
+{
+    struct reply *r = test_redis_call(&node->redis, "CLUSTER", "INFO", NULL);
+    const char *at = strstr(reply_str(r), name);
+    int64_t n = at != NULL ? strtoll(at + strlen(name), NULL, 10) : -1;
+
+    reply_free(r);
+    return n;
+}
+
+/* Has the new owner heard of the epoch of the old one? Else it takes the slot with one that is no
+ * higher, other nodes tell it that the slot is not its own, and each of the two names the other. */
+static bool may_take(void *arg)
+{
+    const struct cluster_moving *m = arg;
+
+    return epoch(m->to, "cluster_current_epoch:") >= epoch(m->from, "cluster_my_epoch:");
+}
+
 void cluster_begin_move(struct cluster *c, const char *ns, int to, struct cluster_moving *ret)
 {
     int owner = cluster_owner(c, to, ns);
     char half[24];
 
-    *ret = (struct cluster_moving){&c->nodes[owner], &c->nodes[to], "", mono_now()};
+    *ret = (struct cluster_moving){.from = &c->nodes[owner], .to = &c->nodes[to]};
+    if (!test_until(may_take, ret, CLUSTER_WAIT_MS))
+        die("the new owner does not hear of the old one's epoch");
+    ret->begin = mono_now();
     (void)snprintf(ret->slot, sizeof(ret->slot), "%u", slot_of(ns, strlen(ns)));
     (void)snprintf(half, sizeof(half), "%lld", (long long)(cluster_keys(c, owner, ns) / 2 + 1));
     CALL(ret->to, "CLUSTER", "SETSLOT", ret->slot, "IMPORTING", ret->from->id);
