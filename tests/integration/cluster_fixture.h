@@ -18,6 +18,7 @@
 #include "../support/shell.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "redis/slot.h"
 
 #define LONG_MS 120000
 
@@ -85,6 +86,16 @@ static inline void must(const char *ns, const char *line, const char *says)
     CLEANUP_FREE char *whole = mem_printf("L=\"$LATER --redis $BY --namespace %s\"; %s", ns, line);
 
     test_says(whole, 0, says);
+}
+
+/* A namespace whose slot begins at this primary. */
+static inline void name_at(int primary, char ns[16])
+{
+    for (int i = 0;; i++) {
+        (void)snprintf(ns, 16, "n%d", i);
+        if ((int)(slot_of(ns, strlen(ns)) * CLUSTER_PRIMARIES / SLOTS) == primary)
+            return;
+    }
 }
 
 static inline int next_primary(int node)

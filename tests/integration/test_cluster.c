@@ -5,19 +5,8 @@
 #include "cluster_fixture.h"
 
 #include "lua/lua_lib.h"
-#include "redis/slot.h"
 
 /* ---- namespaces on several nodes */
-
-/* A namespace whose slot begins at this primary. */
-static void name_at(int primary, char ns[16])
-{
-    for (int i = 0;; i++) {
-        (void)snprintf(ns, 16, "n%d", i);
-        if ((int)(slot_of(ns, strlen(ns)) * CLUSTER_PRIMARIES / SLOTS) == primary)
-            return;
-    }
-}
 
 static void test_each_namespace_works_where_it_is(void **state)
 {
