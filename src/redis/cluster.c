@@ -182,7 +182,7 @@ int cluster_primaries(const struct url *url, int64_t timeout_ms, cluster_primary
         if (!read_primary(r, i, &asked, &one) || !note_place(seen, &one))
             continue;
         c = reach(&one, timeout_ms, &why);
-        fn(arg, &one, c, &why);
+        fn(arg, &one, holds(reply_at(r, i), 0) && holds(reply_at(r, i), SLOTS - 1), c, &why);
         client_close(c);
     }
     for (size_t i = 0; i < seen->n; i++)

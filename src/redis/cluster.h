@@ -13,10 +13,10 @@
  * UNAVAILABLE (no node answers, none owns it now), DENIED, CONFIG (it is no cluster). */
 int cluster_resolve(struct url *url, int64_t timeout_ms, struct err *err);
 
-/* primary: connected to it as url says, and owner of some slots. NULL: it could not be reached, why
- * tells. */
-typedef void cluster_primary_f(void *arg, const struct url *at, struct client *primary,
-                               const struct err *why);
+/* primary: connected to it as url says, and owner of some slots; has_all: of all, so that a key of
+ * any namespace may be named there. NULL: it could not be reached, why tells. */
+typedef void cluster_primary_f(void *arg, const struct url *at, bool has_all,
+                               struct client *primary, const struct err *why);
 
 /* Call fn with each primary, in the order of its slots. 0, or -1 as cluster_resolve: no node
  * told. */

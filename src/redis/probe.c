@@ -109,15 +109,18 @@ static void give_name(struct client *c)
 
 /* ---- a cluster: functions do not travel with a slot */
 
-static void load_at_primary(void *arg, const struct url *at, struct client *primary,
+/* The slot of our namespace may be elsewhere, so no key is named. But where there is one endpoint
+ * for all slots, a call without a key may be refused (ElastiCache Serverless). */
+static void load_at_primary(void *arg, const struct url *at, bool has_all, struct client *primary,
                             const struct err *why)
 {
-    struct preflight *p = arg;
+    struct probing *job = arg;
+    const char *ns = has_all ? job->ns : NULL;
     struct lib_state lib;
     struct err err = *why;
 
-    if (primary == NULL || lib_ensure(primary, NULL, LIB_ENSURE, &lib, &err) < 0)
-        preflight_not_loaded(p, at, err.text);
+    if (primary == NULL || lib_ensure(primary, ns, LIB_ENSURE, &lib, &err) < 0)
+        preflight_not_loaded(&job->result.preflight, at, err.text);
 }
 
 static void load_everywhere(struct probing *job)
@@ -125,8 +128,7 @@ static void load_everywhere(struct probing *job)
     struct err ignored = ERR_INIT; /* the owner of our slot has been asked, too */
 
     if (job->url.nodes[0] != '\0')
-        (void)cluster_primaries(&job->url, job->timeout_ms, load_at_primary, &job->result.preflight,
-                                &ignored);
+        (void)cluster_primaries(&job->url, job->timeout_ms, load_at_primary, job, &ignored);
 }
 
 static bool has_moved(struct probing *job)
