@@ -51,22 +51,29 @@ static int repeated(const char *name)
 
 /* ---- a slot that moves */
 
-static void test_a_slot_that_moves_loses_and_doubles_nothing(void **state)
+/* Key by key, each third time held for a second in the middle; or as a whole. */
+static int64_t move(int moves, bool as_a_whole)
+{
+    int to = next_primary(cluster_owner(&c, 0, "default"));
+
+    return as_a_whole ? cluster_move_whole(&c, "default", to)
+                      : cluster_move(&c, "default", to, moves % 3 == 0 ? 1000 : 0);
+}
+
+static void move_under_load(bool as_a_whole)
 {
     long jobs = from_env("LATER_JOBS", 400);
     int64_t stood = 0, longest = 0;
     struct proc producer;
     int moves = 0, owner;
 
-    (void)state;
     begin_ledgers();
     start(0, "default");
     begin_producer(&producer, jobs, "");
     while (proc_wait(&producer, 100) < 0) {
-        int64_t ms;
+        int64_t ms = move(moves, as_a_whole);
 
-        owner = cluster_owner(&c, 0, "default");
-        ms = cluster_move(&c, "default", next_primary(owner), moves % 3 == 0 ? 1000 : 0);
+        assert_true(ms >= 0);
         longest = ms > longest ? ms : longest;
         stood += ms;
         moves++;
@@ -85,7 +92,21 @@ static void test_a_slot_that_moves_loses_and_doubles_nothing(void **state)
     owner = cluster_owner(&c, 0, "default");
     for (int i = 0; i < CLUSTER_PRIMARIES; i++)
         assert_int_equal(cluster_keys(&c, i, "default") > 0, i == owner);
-    assert_true(test_lines(d[0].log, "event=slot-moves") > 0);
+    assert_true(as_a_whole || test_lines(d[0].log, "event=slot-moves") > 0);
+}
+
+static void test_a_slot_that_moves_loses_and_doubles_nothing(void **state)
+{
+    (void)state;
+    move_under_load(false);
+}
+
+static void test_a_slot_that_moves_as_a_whole_neither(void **state)
+{
+    (void)state;
+    if (cluster_move_whole(&c, "default", next_primary(cluster_owner(&c, 0, "default"))) < 0)
+        skip();
+    move_under_load(true);
 }
 
 /* ---- a primary that dies */
@@ -126,6 +147,7 @@ int main(void)
 #define DAEMON_TEST(f) cmocka_unit_test_teardown(f, stop_daemons)
     const struct CMUnitTest tests[] = {
         DAEMON_TEST(test_a_slot_that_moves_loses_and_doubles_nothing),
+        DAEMON_TEST(test_a_slot_that_moves_as_a_whole_neither),
         DAEMON_TEST(test_a_replica_takes_over),
     };
 

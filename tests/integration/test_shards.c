@@ -213,8 +213,6 @@ static void test_what_has_a_name_is_in_its_shard(void **state)
 {
     (void)state;
     start_shards();
-    test_handler(dir, "tell",
-                 "echo $LATER_KEY $LATER_NAMESPACE $LATER_SHARDS $LATER_SHARD >>%s/told\n", dir);
     /* A member of a batch has no key of another shard: nobody would find it there. */
     shards_must("seq 50 >$DIR/lines && $L batch run b1 work --from $DIR/lines", "50 jobs added");
     shards_must("$L batch wait b1", "");
@@ -247,8 +245,11 @@ static void test_what_has_a_name_is_in_its_shard(void **state)
 static void test_jobs_run_in_all_shards(void **state)
 {
     CLEANUP_FREE char *told = mem_printf("%s/told", dir);
+    CLEANUP_FREE char *alone = mem_printf("%s/alone", dir);
 
     (void)state;
+    test_handler(dir, "tell",
+                 "echo $LATER_KEY $LATER_NAMESPACE $LATER_SHARDS $LATER_SHARD >>%s/told\n", dir);
     start_shards();
     for (int i = 0; i < 9; i++) {
         CLEANUP_FREE char *line = mem_printf("$L add tell --key k%d --wait x", i);
@@ -262,6 +263,16 @@ static void test_jobs_run_in_all_shards(void **state)
 
         assert_int_equal(test_lines(told, line), 1);
     }
+    /* All of a key are in one shard, so a lock of the key holds for all of them. */
+    test_handler(dir, "alone",
+                 "exec 9>%s/alone.$LATER_KEY; flock -n 9 && echo free >>%s/alone || echo met "
+                 ">>%s/alone; sleep 0.02\n",
+                 dir, dir, dir);
+    shards_must("for i in $(seq 10); do for k in 1 2 3; do $L add alone --key k$k "
+                "--lock 'tenant:{key}' x || exit 1; done; done",
+                "");
+    assert_true(test_until_lines(alone, NULL, 30, LONG_MS));
+    assert_int_equal(test_lines(alone, "met"), 0);
     shards_must("id=$($L add work --in 300ms --keep 1h x) && $L wait --timeout 1m ${id%.*}", "");
     shards_must("$L add doomed --attempts 1 --key k1 x && $L add doomed --attempts 1 --key k2 x && "
                 "$L add doomed --attempts 1 --key k3 x",

@@ -302,6 +302,27 @@ static bool is_taken(void *arg)
     return cluster_owner(t->c, t->asked, t->ns) == t->owner;
 }
 
+int64_t cluster_move_whole(struct cluster *c, const char *ns, int to)
+{
+    struct cluster_node *from = &c->nodes[cluster_owner(c, to, ns)];
+    struct taken t = {c, ns, to, to};
+    struct mono begin = mono_now();
+    struct reply *r;
+    char slot[8];
+    bool it_can;
+
+    (void)snprintf(slot, sizeof(slot), "%u", slot_of(ns, strlen(ns)));
+    r = test_redis_call(&from->redis, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE",
+                        c->nodes[to].id, NULL);
+    it_can = reply_is(r, "OK");
+    reply_free(r);
+    if (!it_can)
+        return -1;
+    if (!test_until(is_taken, &t, CLUSTER_WAIT_MS))
+        die("the slot does not arrive");
+    return test_ms_since(begin);
+}
+
 int cluster_fail(struct cluster *c, const char *ns)
 {
     int other = cluster_owner(c, 1, ns) % CLUSTER_PRIMARIES == 1 ? 2 : 1;

@@ -46,6 +46,9 @@ void cluster_begin_move(struct cluster *c, const char *ns, int to, struct cluste
 int64_t cluster_end_move(struct cluster_moving *m);
 /* Both. held_ms: how long it is held between them. */
 int64_t cluster_move(struct cluster *c, const char *ns, int to, int held_ms);
+/* Move it as a whole (CLUSTER MIGRATESLOTS of Valkey 9). -> how long that took, in ms; -1: the
+ * server cannot */
+int64_t cluster_move_whole(struct cluster *c, const char *ns, int to);
 /* How many keys of the slot of this namespace a node has. */
 int64_t cluster_keys(struct cluster *c, int node, const char *ns);
 
