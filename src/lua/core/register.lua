@@ -32,14 +32,12 @@ end
 -- error reply, a foreign type that a read met becomes ELATER_TYPE, an error of Lua becomes
 -- ELATER_BUG. Other errors of Redis are passed on unchanged.
 function register_bare(name, flags, fn)
-  local run = fn
-  if slot.may_write(flags) then
-    run = function(R, args)
-      if slot.need_whole(R) == 'plain server' then
-        run = fn -- from the next call on
-      end
-      return fn(R, args)
+  local run
+  run = function(R, args)
+    if slot.need_whole(R) == 'plain server' then
+      run = fn -- from the next call on
     end
+    return fn(R, args)
   end
   redis.register_function{
     function_name = name,

@@ -1,12 +1,12 @@
--- On a cluster: no function writes while the slot of its namespace moves.
+-- On a cluster: no function runs while the slot of its namespace moves.
 --
 -- While a slot moves from one node to another, key by key, a command that names a key which has
 -- gone raises an error in the middle of a function; and a client that follows ASK runs the function
 -- on the other node, where a command of one key makes that key anew. Either way the namespace would
--- be in two halves. There a command of two keys of which one is missing fails, on both nodes. So
--- each function that may write first asks for two keys that never exist. While a function runs, no
--- slot begins to move. Where somebody has made both of them, they tell nothing: then no function
--- writes until one is deleted.
+-- be in two halves, or half of it would be told. There a command of two keys of which one is
+-- missing fails, on both nodes. So each function first asks for two keys that never exist. While a
+-- function runs, no slot begins to move. Where somebody has made both of them, they tell nothing:
+-- then no function runs until one is deleted.
 
 local slot = module 'core/slot'
 local rights = use 'core/rights'
@@ -40,7 +40,7 @@ function slot.need_whole(R)
   end
   if is_cluster == false then
     return 'plain server'
-  elseif is_cluster == nil and not rights.may('EXISTS', R, R) then
+  elseif is_cluster == nil and not rights.may('EXISTS', R, R .. ':none') then
     return
   end
   local reply = redis.pcall('EXISTS', R, R .. ':none')
@@ -52,8 +52,7 @@ function slot.need_whole(R)
   end
 end
 
--- The text of an error; another for a key that a function did not reach. What could have written
--- fails by need_whole, so nothing was done.
+-- The text of an error; another for a key that a function did not reach: nothing was done.
 function slot.tell(text)
   for _, row in ipairs(UNREACHED) do
     if string.find(text, row[1], 1, true) then
@@ -61,14 +60,4 @@ function slot.tell(text)
     end
   end
   return text
-end
-
--- May a function of these flags write?
-function slot.may_write(flags)
-  for i = 1, #flags do
-    if flags[i] == 'no-writes' then
-      return false
-    end
-  end
-  return true
 end
