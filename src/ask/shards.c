@@ -106,12 +106,10 @@ static void use_any(struct ask_server *s)
 static int choose_for_add(struct ask_server *s, int argc, const char *const *argv,
                           const size_t *lens, struct err *err)
 {
-    static const char *const names[] = {"key", "unique", "token"};
-    int batch = option("batch", argc, argv, lens), at = 0;
+    int batch = option("batch", argc, argv, lens), at = option("key", argc, argv, lens);
 
-    for (size_t i = 0; i < 3 && at == 0; i++)
-        if (i < 2 || batch == 0)
-            at = option(names[i], argc, argv, lens);
+    if (at == 0)
+        at = option("unique", argc, argv, lens);
     if (batch != 0 && at != 0 &&
         shard_of(s, argv[at], lens[at]) != shard_of(s, argv[batch], lens[batch]))
         return err_set(err, ERR_USAGE,
@@ -119,7 +117,8 @@ static int choose_for_add(struct ask_server *s, int argc, const char *const *arg
                        "a batch have no key where there are shards, or one of its shard",
                        (int)(lens[batch] < 80 ? lens[batch] : 80), argv[batch],
                        shard_of(s, argv[batch], lens[batch]), shard_of(s, argv[at], lens[at]));
-    at = batch != 0 ? batch : at;
+    if (at == 0)
+        at = batch != 0 ? batch : option("token", argc, argv, lens);
     if (at != 0)
         shards_use_name(s, argv[at], lens[at]);
     else
@@ -150,14 +149,15 @@ static int has(struct ask_server *s, const char *function, const char *id, struc
     *err = (struct err)ERR_INIT;
     r = ask_present(s, function, 1, &id, &len, err);
     reply_free(r);
-    return r != NULL                                                                     ? 1
-           : ask_is_refusal(err, "ELATER_NOJOB") || ask_is_refusal(err, "ELATER_NOBULK") ? 0
-                                                                                         : -1;
+    if (r != NULL)
+        return 1;
+    return ask_is_refusal(err, "ELATER_NOJOB") || ask_is_refusal(err, "ELATER_NOBULK") ? 0 : -1;
 }
 
 /* Look in each; err tells of the last one where none has it. */
 static int find(struct ask_server *s, const char *function, const char *id, struct err *err)
 {
+    const char *key = strchr(id, '@');
     int found = -1, first = s->shard;
 
     for (int i = 0; i < s->target.shards; i++) {
@@ -173,9 +173,13 @@ static int find(struct ask_server *s, const char *function, const char *id, stru
                            shard, found);
         found = there == 1 ? shard : found;
     }
-    if (found < 0)
+    /* A unique key may be held by a job that has ended, which `later cancel` frees. */
+    if (found < 0 && key == NULL)
         return -1;
-    shards_use(s, found);
+    if (found >= 0)
+        shards_use(s, found);
+    else
+        shards_use_name(s, key + 1, strlen(key + 1));
     *err = (struct err)ERR_INIT;
     return 0;
 }

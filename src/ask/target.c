@@ -235,7 +235,6 @@ static int set_root(const struct target_flags *flags, struct target *t, struct e
 
 int target_find(const struct target_flags *flags, struct target *ret, struct err *err)
 {
-
     memset(ret, 0, sizeof(*ret));
     ret->timeout_ms = TIMEOUT_MS;
     (void)snprintf(ret->ns, sizeof(ret->ns), "default");

@@ -37,10 +37,9 @@ static const char *file_of_shards(const char *named)
 {
     static char path[PATH_MAX];
     char shard[8];
-    const char *dot = named + strlen(named) - strlen(".yaml");
-    const char *number = dot;
+    const char *dot = strrchr(named, '.'), *number = dot;
 
-    if (access(named, F_OK) == 0 || dot <= named || strcmp(dot, ".yaml") != 0)
+    if (access(named, F_OK) == 0 || dot == NULL || strcmp(dot, ".yaml") != 0)
         return NULL;
     while (number > named && number[-1] >= '0' && number[-1] <= '9')
         number--;

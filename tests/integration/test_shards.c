@@ -187,6 +187,11 @@ static void test_an_id_is_looked_for_in_all(void **state)
     shards_must("$L explain $BARE", "not due");
     shards_must("$L reschedule $BARE --in 2h", "due");
     shards_say("$L show j00000000000", 66, "no job");
+    /* The key of a job that has ended is in the shard of the key. */
+    shards_must("$L add idle --in 1h --unique u1 --unique-for 1h x && $L cancel idle@u1",
+                "cancelled");
+    shards_must("$L cancel idle@u1", "freed");
+    shards_say("$L cancel idle@u1", 66, "no job has the unique key");
     shards_say("$L show $BARE.9", 66, "");
     /* Another shard has a job of this id: neither is taken for the other. */
     copy = mem_printf("C=\"$LATER --redis $BY --namespace shop.%d cli\"; "
