@@ -1,9 +1,11 @@
 #include "redis/cluster.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "redis/announce.h"
@@ -50,20 +52,54 @@ static struct reply *ask(const struct url *node, int64_t timeout_ms, struct err 
     return r;
 }
 
-/* The same of the first of url's nodes that tells something; asked becomes it. */
+/* Which node is asked first: any, and at each connect the next one. One that is cut off from its
+ * cluster tells of an owner that is none any more, and must not be believed for ever. In between it
+ * stays the same: two nodes may name a third one differently. */
+static atomic_uint turn;
+
+static void ask_the_next(void)
+{
+    unsigned none = 0;
+
+    if (!atomic_compare_exchange_strong(&turn, &none, (unsigned)mono_now().us))
+        (void)atomic_fetch_add(&turn, 1);
+}
+
+static size_t count_nodes(const char *nodes)
+{
+    size_t n = 1;
+
+    for (; *nodes != '\0'; nodes++)
+        n += *nodes == ',';
+    return n;
+}
+
+/* Node i of url's into host, name and port of one. 0, or -1 with err. */
+static int read_node(const struct url *url, size_t i, struct url *one, struct err *err)
+{
+    const char *at = url->nodes;
+
+    do {
+        if (url_next_host(&at, URL_PORT, one, err) < 0)
+            return -1;
+    } while (i-- > 0);
+    return 0;
+}
+
+/* The same of one of url's nodes that tells something; asked becomes it. */
 static struct reply *ask_any(const struct url *url, int64_t timeout_ms, struct url *asked,
                              struct err *err)
 {
+    size_t nodes = count_nodes(url->nodes), first = atomic_load(&turn) % nodes;
     CLEANUP_BUF struct buf reasons = BUF_INIT;
     struct err why = ERR_INIT;
-    const char *at = url->nodes;
     char place[ANNOUNCE_PLACE_MAX];
 
     *asked = another(url);
-    while (*at != '\0') {
+    for (size_t i = 0; i < nodes; i++) {
         struct reply *r;
 
-        if (url_next_host(&at, URL_PORT, asked, &why) < 0)
+        if (read_node(url, (first + i) % nodes, asked, &why) < 0)
             break;
         r = ask(asked, timeout_ms, &why);
         if (reply_count(r) > 0)
@@ -114,7 +150,7 @@ static bool find_owner(const struct reply *r, const struct url *asked, struct ur
 
 /* ---- what it is asked for */
 
-int cluster_resolve(struct url *url, int64_t timeout_ms, struct err *err)
+static int resolve(struct url *url, int64_t timeout_ms, struct err *err)
 {
     struct url asked;
     struct reply *r = ask_any(url, timeout_ms, &asked, err);
@@ -133,11 +169,17 @@ int cluster_resolve(struct url *url, int64_t timeout_ms, struct err *err)
     return is_found ? 0 : -1;
 }
 
+int cluster_resolve(struct url *url, int64_t timeout_ms, struct err *err)
+{
+    ask_the_next();
+    return resolve(url, timeout_ms, err);
+}
+
 bool cluster_has_moved(const struct url *url, int64_t timeout_ms)
 {
     struct url owner = *url;
     struct err ignored = ERR_INIT;
-    bool is_known = cluster_resolve(&owner, timeout_ms, &ignored) == 0;
+    bool is_known = resolve(&owner, timeout_ms, &ignored) == 0;
     bool is_same = owner.port == url->port && strcmp(owner.name, url->name) == 0;
 
     explicit_bzero(&owner, sizeof(owner));

@@ -81,6 +81,31 @@ static void test_one_node_is_enough(void **state)
     must("one", "$L stats later --json | grep -o '\"waiting\":6'", "6");
 }
 
+/* How often a node was asked who owns a slot. */
+static int asked(int i)
+{
+    struct reply *r = test_redis_call(&c.nodes[i].redis, "INFO", "commandstats", NULL);
+    const char *at = strstr(reply_str(r), "cmdstat_cluster|slots:calls=");
+    int n = at != NULL ? atoi(strchr(at, '=') + 1) : 0;
+
+    reply_free(r);
+    return n;
+}
+
+/* One that is cut off from the others, and tells of an old owner, is not believed for ever. */
+static void test_nodes_take_turns(void **state)
+{
+    int before[2] = {asked(0), asked(1)};
+    CLEANUP_FREE char *line =
+        mem_printf("for i in $(seq 20); do $LATER --redis "
+                   "cluster://127.0.0.1:%s,127.0.0.1:%s --namespace n0 stats || exit 1; done",
+                   c.nodes[0].port, c.nodes[1].port);
+
+    (void)state;
+    test_says(line, 0, "");
+    assert_true(asked(0) > before[0] && asked(1) > before[1]);
+}
+
 /* One that is gone costs a try. */
 static void test_nodes_that_do_not_answer_are_passed_over(void **state)
 {
@@ -148,6 +173,7 @@ int main(void)
         DAEMON_TEST(test_each_namespace_works_where_it_is),
         cmocka_unit_test(test_other_addresses_are_told_what_to_write),
         cmocka_unit_test(test_one_node_is_enough),
+        cmocka_unit_test(test_nodes_take_turns),
         cmocka_unit_test(test_nodes_that_do_not_answer_are_passed_over),
         DAEMON_TEST(test_a_daemon_at_one_node_is_warned),
         DAEMON_TEST(test_a_new_primary_gets_the_library),
