@@ -196,6 +196,14 @@ check_instance() {
     sed -i '/nonsense/d' /etc/laterd/x.yaml
     systemctl reload laterd@x
     systemctl is-active laterd laterd@x
+    # A shard, by the file of all of them.
+    { sed 's|^state_dir:.*||' /etc/laterd/laterd.yaml.dist; printf 'namespace: y\nshards: 2\n'; } >/etc/laterd/y.yaml
+    systemctl enable --now laterd@y.1
+    until_ready laterd@y.1
+    systemctl reload laterd@y.1
+    [ "$(later --config /etc/laterd/y.yaml --namespace y.1 add greets --wait y)" = good ]
+    later --config /etc/laterd/y.yaml health --ready
+    systemctl disable --now laterd@y.1
 }
 
 # Upgrade while a job runs: it runs again. Instances are restarted, too.
