@@ -23,11 +23,11 @@ struct reply *add_call(struct ask_server *s, const char *function, const struct 
     struct err again = ERR_INIT;
     struct reply *r;
 
-    if (ask_connect(s, err) < 0)
-        return NULL;
     r = ask_fcall(s, function, call, err);
     if (r != NULL || err->code != ERR_UNAVAILABLE)
         return r;
+    if (s->client == NULL) /* nothing was sent */
+        return NULL;
     ask_disconnect(s);
     r = ask_fcall(s, function, call, &again);
     if (r == NULL && again.code != ERR_UNAVAILABLE)
