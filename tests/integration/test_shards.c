@@ -247,6 +247,24 @@ static void test_what_has_a_name_is_in_its_shard(void **state)
     assert_int_equal(number_of("$L --json schedule ls | grep -c '\"schedule\":\"t[io]ck\"'"), 2);
 }
 
+/* Whoever waits hears the end at once, and does not find it by asking again half a minute later. */
+static void test_a_batch_is_waited_for_in_its_shard(void **state)
+{
+    (void)state;
+    test_handler(dir, "slow", "sleep 1\n");
+    start_shards();
+    for (int i = 0; i < SHARDS; i++) {
+        CLEANUP_FREE char *line = mem_printf(
+            "echo x >$DIR/line && $L batch run w%d slow --from $DIR/line && "
+            "timeout 25 $L batch wait w%d",
+            i, i);
+
+        assert_int_not_equal(shard_of_text((char[]){'w', (char)('0' + i), '\0'}),
+                             shard_of_text((char[]){'w', (char)('1' + i), '\0'}));
+        shards_must(line, "ended");
+    }
+}
+
 static void test_jobs_run_in_all_shards(void **state)
 {
     CLEANUP_FREE char *told = mem_printf("%s/told", dir);
@@ -337,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_lines_go_to_all_shards),
         cmocka_unit_test(test_an_id_is_looked_for_in_all),
         DAEMON_TEST(test_what_has_a_name_is_in_its_shard),
+        DAEMON_TEST(test_a_batch_is_waited_for_in_its_shard),
         DAEMON_TEST(test_jobs_run_in_all_shards),
         DAEMON_TEST(test_verbs_ask_all_shards),
         DAEMON_TEST(test_tail_follows_all_shards),

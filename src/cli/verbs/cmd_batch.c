@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/shards.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/again.h"
@@ -302,6 +303,9 @@ static int wait_on_link(struct cli *cli, struct mono deadline, struct again *aga
     char channel[160];
     int ended;
 
+    if (ask_target(&cli->server, err) < 0)
+        return -1;
+    shards_use_name(&cli->server, cli->argv[1], strlen(cli->argv[1]));
     (void)snprintf(channel, sizeof(channel), "ended:batch:%.128s", cli->argv[1]);
     events = ask_subscribe(&cli->server, channel, err);
     if (events == NULL)
