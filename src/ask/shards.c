@@ -140,6 +140,15 @@ static int take_shard(const struct ask_server *s, const char *text, char ret_id[
     return (int)shard;
 }
 
+bool shards_take_id(struct ask_server *s, const char *text, char ret_id[SHARDS_ID])
+{
+    int shard = take_shard(s, text, ret_id);
+
+    if (shard >= 0)
+        shards_use(s, shard);
+    return shard >= 0;
+}
+
 /* 1: the present shard has it. 0: it has not, with err. -1 with err: it cannot be asked. */
 static int has(struct ask_server *s, const char *function, const char *id, struct err *err)
 {
@@ -187,8 +196,6 @@ static int find(struct ask_server *s, const char *function, const char *id, stru
 int shards_choose(struct ask_server *s, enum shards_by by, int argc, const char *const *argv,
                   const size_t *lens, char ret_id[SHARDS_ID], struct err *err)
 {
-    int shard;
-
     if (s->target.shards == 0 || by == SHARDS_PRESENT || argc == 0)
         return 0;
     if (by == SHARDS_BY_ADD)
@@ -197,11 +204,9 @@ int shards_choose(struct ask_server *s, enum shards_by by, int argc, const char 
         shards_use_name(s, argv[0], lens[0]);
         return 0;
     }
-    shard = take_shard(s, argv[0], ret_id);
-    if (shard < 0)
-        return find(s, by == SHARDS_BY_JOB ? "later_show" : "later_bulk_show", argv[0], err);
-    shards_use(s, shard);
-    return 0;
+    if (shards_take_id(s, argv[0], ret_id))
+        return 0;
+    return find(s, by == SHARDS_BY_JOB ? "later_show" : "later_bulk_show", argv[0], err);
 }
 
 const char *shards_show_id(const struct ask_server *s, const char *id, char out[SHARDS_ID])

@@ -42,6 +42,8 @@ enum shards_by shards_by(const char *function);
  */
 int shards_choose(struct ask_server *s, enum shards_by by, int argc, const char *const *argv,
                   const size_t *lens, char ret_id[SHARDS_ID], struct err *err);
+/* Of "jABC.3" the shard becomes the present one, and ret_id the id. False: the text names none. */
+bool shards_take_id(struct ask_server *s, const char *text, char ret_id[SHARDS_ID]);
 /* "jABC.3" for a job of the present shard; the id as it is where there are no shards. */
 const char *shards_show_id(const struct ask_server *s, const char *id, char out[SHARDS_ID]);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/shards.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -18,7 +19,7 @@
 struct await {
     struct cli *cli;
     const char *id;
-    char found[16];        /* id, if the job was named by its unique key */
+    char found[SHARDS_ID]; /* id, if the job was named otherwise */
     struct client *events; /* subscribed; the other connection asks */
     struct mono deadline;
     struct again again;
@@ -40,6 +41,10 @@ static int find_id(struct await *w, const char *job, struct err *err)
         return -1;
     if (strchr(job, '@') == NULL && w->cli->server.target.shards == 0)
         return 0;
+    if (shards_take_id(&w->cli->server, job, w->found)) {
+        w->id = w->found;
+        return 0;
+    }
     r = ask_words(&w->cli->server, err, "later_show", job, NULL);
     if (r == NULL)
         return -1;
@@ -69,10 +74,12 @@ static bool has_ended(const char *state)
     return true;
 }
 
-/* 1: the job has ended, outcome is set. 0: not yet. -1 with err. */
+/* 1: the job has ended, outcome is set. 0: not yet. -1 with err. Its shard is the present one: by
+ * the id alone another one might be found. */
 static int ask(struct await *w, struct err *err)
 {
-    struct reply *r = ask_words(&w->cli->server, err, "later_v1_await", w->id, NULL);
+    const size_t len = strlen(w->id);
+    struct reply *r = ask_present(&w->cli->server, "later_v1_await", 1, &w->id, &len, err);
 
     if (r == NULL)
         return -1;
@@ -223,11 +230,14 @@ int await_with(struct cli *cli, const char *job, struct mono deadline, await_sho
                void *arg, struct err *err)
 {
     struct await w = {.cli = cli, .deadline = deadline};
+    char text[SHARDS_ID];
     int status = -1;
 
     if (find_id(&w, job, err) == 0 && wait_for_end(&w, err) == 0) {
         status = status_of(&w.outcome);
-        show(arg != NULL ? arg : (void *)(uintptr_t)w.id, cli, &w.outcome);
+        if (arg == NULL)
+            arg = (void *)(uintptr_t)shards_show_id(&cli->server, w.id, text);
+        show(arg, cli, &w.outcome);
     }
     reply_free(w.reply);
     client_close(w.events);

@@ -204,7 +204,10 @@ static void test_an_id_is_looked_for_in_all(void **state)
     shards_say("$L show $BARE", 65, "name one, as ID.");
     shards_say("$L cancel $BARE", 65, "name one, as ID.");
     shards_must("$L show $ID", "payload");
+    shards_say("$L wait $ID --timeout 1s", 75, "has not ended yet");
     shards_must("$L cancel $ID", "cancelled");
+    /* It is another one that ends, and the wait for this one is not for that. */
+    shards_say("$L wait $ID --timeout 1s", 66, "outcome was not kept");
     drop = mem_printf("C=\"$LATER --redis $BY --namespace shop.%d cli\"; "
                       "$C hdel 'later:{shop.%d}:jobs' $BARE && "
                       "$C zrem 'later:{shop.%d}:q:idle:5' $BARE; $L fsck --repair",
@@ -254,10 +257,10 @@ static void test_a_batch_is_waited_for_in_its_shard(void **state)
     test_handler(dir, "slow", "sleep 1\n");
     start_shards();
     for (int i = 0; i < SHARDS; i++) {
-        CLEANUP_FREE char *line = mem_printf(
-            "echo x >$DIR/line && $L batch run w%d slow --from $DIR/line && "
-            "timeout 25 $L batch wait w%d",
-            i, i);
+        CLEANUP_FREE char *line =
+            mem_printf("echo x >$DIR/line && $L batch run w%d slow --from $DIR/line && "
+                       "timeout 25 $L batch wait w%d",
+                       i, i);
 
         assert_int_not_equal(shard_of_text((char[]){'w', (char)('0' + i), '\0'}),
                              shard_of_text((char[]){'w', (char)('1' + i), '\0'}));

@@ -112,12 +112,14 @@ static bool has_ended(struct cli *cli, const char *id)
  * that will run. -> whether that was told */
 static bool warn_dropped(struct cli *cli, const struct reply *r)
 {
-    const char *unique = cli_value(cli, "unique"), *id = reply_str(reply_at(r, 0));
+    const char *unique = cli_value(cli, "unique");
+    char text[SHARDS_ID];
+    const char *id = shards_show_id(&cli->server, reply_str(reply_at(r, 0)), text);
 
     if (unique == NULL || !reply_is(reply_at(r, 1), "dropped") || !has_ended(cli, id))
         return false;
     (void)fprintf(stderr,
-                  "later: nothing was added: job %.15s has ended, and its unique_for holds the "
+                  "later: nothing was added: job %s has ended, and its unique_for holds the "
                   "unique key. To free it: later cancel %s@%s\n",
                   id, cli->argv[0], unique);
     return true;
@@ -196,7 +198,8 @@ static struct reply *add_one(struct cli *cli, bool is_own_token, struct err *err
  */
 static int wait_for(struct cli *cli, const struct reply *r, int64_t timeout_ms, struct err *err)
 {
-    const char *id = reply_str(reply_at(r, 0));
+    char text[SHARDS_ID];
+    const char *id = shards_show_id(&cli->server, reply_str(reply_at(r, 0)), text);
     int status;
 
     if (isatty(STDERR_FILENO))
