@@ -4,6 +4,12 @@
 #include "cli/show/json.h"
 #include "cli/show/out.h"
 
+/* A worker is in one shard, and refused by the others. */
+static bool is_missing(const struct err *err)
+{
+    return err->code == ERR_INPUT || ask_is_refusal(err, "ELATER_WORKER");
+}
+
 static int run_all(struct cli *cli, int (*run)(struct cli *cli, struct err *err), bool is_told,
                    struct err *err)
 {
@@ -21,7 +27,7 @@ static int run_all(struct cli *cli, int (*run)(struct cli *cli, struct err *err)
         }
         *err = (struct err)ERR_INIT;
         status = run(cli, err);
-        if (status < 0 && (err->code != ERR_INPUT || missing == shards_count(&cli->server) - 1))
+        if (status < 0 && (!is_missing(err) || missing == shards_count(&cli->server) - 1))
             return -1;
         missing += status < 0;
         worst = status > worst ? status : worst;

@@ -8,7 +8,7 @@
 /*
  * Call run once, or for each shard in turn. What it prints tells the shard: a heading, in JSON a
  * field `shard` of each object. Returns the largest status; an error ends it, -1. What is missing
- * (code INPUT) is an error only where all shards miss it.
+ * (code INPUT, or the refusal ELATER_WORKER) is an error only where all shards miss it.
  */
 int each_shard(struct cli *cli, int (*run)(struct cli *cli, struct err *err), struct err *err);
 /* The same, where the output names no shard. */

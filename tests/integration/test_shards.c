@@ -268,6 +268,21 @@ static void test_a_batch_is_waited_for_in_its_shard(void **state)
     }
 }
 
+static void test_a_worker_is_found_in_its_shard(void **state)
+{
+    (void)state;
+    start_shards();
+    for (int i = 0; i < SHARDS; i++) {
+        CLEANUP_FREE char *line = mem_printf(
+            "W=$($LATER --redis $BY --namespace shop.%d --json workers | sed -n "
+            "'s/.*\"worker\":\"*\\([0-9]*\\).*/\\1/p'); $L quiet $W && $L quiet $W --off",
+            i);
+
+        shards_must(line, "1 worker told to start jobs again");
+    }
+    shards_say("$L quiet 1", 66, "there is no worker");
+}
+
 static void test_jobs_run_in_all_shards(void **state)
 {
     CLEANUP_FREE char *told = mem_printf("%s/told", dir);
@@ -359,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_an_id_is_looked_for_in_all),
         DAEMON_TEST(test_what_has_a_name_is_in_its_shard),
         DAEMON_TEST(test_a_batch_is_waited_for_in_its_shard),
+        DAEMON_TEST(test_a_worker_is_found_in_its_shard),
         DAEMON_TEST(test_jobs_run_in_all_shards),
         DAEMON_TEST(test_verbs_ask_all_shards),
         DAEMON_TEST(test_tail_follows_all_shards),
