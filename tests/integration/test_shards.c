@@ -283,6 +283,22 @@ static void test_a_worker_is_found_in_its_shard(void **state)
     shards_say("$L quiet 1", 66, "there is no worker");
 }
 
+static void test_a_broadcast_is_the_same_in_all_shards(void **state)
+{
+    CLEANUP_FREE char *heard = mem_printf("%s/heard", dir);
+
+    (void)state;
+    test_handler(dir, "hear", "echo \"heard $(cat)\" >>%s/heard\n", dir);
+    start_shards();
+    shards_must("echo body | $L broadcast hear - --wait", "shop.2:");
+    assert_int_equal(test_lines(heard, "heard body"), SHARDS);
+    /* A shard without a worker keeps it from none of the others. */
+    assert_int_equal(test_laterd_stop(&d[0]), 0);
+    shards_must("$L broadcast hear more --wait", "shop.2:");
+    assert_int_equal(test_lines(heard, "heard more"), SHARDS - 1);
+    shards_say("$L broadcast nobody more --wait", 66, "no worker serves queue nobody");
+}
+
 static void test_jobs_run_in_all_shards(void **state)
 {
     CLEANUP_FREE char *told = mem_printf("%s/told", dir);
@@ -375,6 +391,7 @@ int main(void)
         DAEMON_TEST(test_what_has_a_name_is_in_its_shard),
         DAEMON_TEST(test_a_batch_is_waited_for_in_its_shard),
         DAEMON_TEST(test_a_worker_is_found_in_its_shard),
+        DAEMON_TEST(test_a_broadcast_is_the_same_in_all_shards),
         DAEMON_TEST(test_jobs_run_in_all_shards),
         DAEMON_TEST(test_verbs_ask_all_shards),
         DAEMON_TEST(test_tail_follows_all_shards),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ask/add_call.h"
+#include "ask/shards.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cli/args/payload.h"
@@ -33,18 +34,18 @@ static const struct cli_option options[] = {
     {NULL, NULL, NULL},
 };
 
+/* Read once, since standard input has an end: each shard gets the same. */
+static struct buf payload = BUF_INIT;
+
 static struct reply *broadcast(struct cli *cli, struct err *err)
 {
     static const char *const names[] = {"in",       "at",      "priority", "key",
                                         "attempts", "timeout", "expire",   "keep",
                                         "token",    "trace",   NULL};
-    CLEANUP_BUF struct buf payload = BUF_INIT;
     struct ask_call call = {.n = 0};
     const char *per = cli_value(cli, "per");
     char token[ADD_TOKEN];
 
-    if (ask_target(&cli->server, err) < 0 || payload_take(cli, 1, &payload, err) < 0)
-        return NULL;
     ask_call_puts(&call, cli->argv[0]);
     ask_call_puts(&call, "per");
     ask_call_puts(&call, per != NULL ? per : "worker");
@@ -102,7 +103,9 @@ static int wait_for_all(struct cli *cli, const struct reply *r, int64_t timeout_
     for (size_t i = 1; i < reply_count(r); i++) {
         const struct reply *row = reply_at(r, i);
         struct one one = {reply_str(reply_at(row, 1)), reply_str(reply_at(row, 0))};
-        int its = await_with(cli, one.id, deadline, show, &one, err);
+        char text[SHARDS_ID];
+        int its =
+            await_with(cli, shards_show_id(&cli->server, one.id, text), deadline, show, &one, err);
 
         if (its < 0)
             return -1;
@@ -151,7 +154,12 @@ static int run(struct cli *cli, struct err *err)
 
 static int run_each(struct cli *cli, struct err *err)
 {
-    return each_shard(cli, run, err);
+    int status = -1;
+
+    if (ask_target(&cli->server, err) == 0 && payload_take(cli, 1, &payload, err) == 0)
+        status = each_shard(cli, run, err);
+    buf_done(&payload);
+    return status;
 }
 
 const struct cli_verb cmd_broadcast = {
