@@ -299,6 +299,19 @@ static void test_a_broadcast_is_the_same_in_all_shards(void **state)
     shards_say("$L broadcast nobody more --wait", 66, "no worker serves queue nobody");
 }
 
+static void test_a_pause_is_in_all_shards(void **state)
+{
+    (void)state;
+    shards_must("$L add held --in 1h --key acme x", "j");
+    shards_must("$L pause held | grep -c paused", "3");
+    shards_must("$L add held --in 1h --key k1 x && $L add held --in 1h --key k2 x && "
+                "$L add held --in 1h --key k3 x",
+                "j");
+    shards_must("$L --json stats | grep -o '\"paused\":{' | wc -l", "3");
+    shards_must("$L resume held | grep -c resumed", "3");
+    shards_must("$L purge held --state due --yes", "removed");
+}
+
 static void test_jobs_run_in_all_shards(void **state)
 {
     CLEANUP_FREE char *told = mem_printf("%s/told", dir);
@@ -392,6 +405,7 @@ int main(void)
         DAEMON_TEST(test_a_batch_is_waited_for_in_its_shard),
         DAEMON_TEST(test_a_worker_is_found_in_its_shard),
         DAEMON_TEST(test_a_broadcast_is_the_same_in_all_shards),
+        cmocka_unit_test(test_a_pause_is_in_all_shards),
         DAEMON_TEST(test_jobs_run_in_all_shards),
         DAEMON_TEST(test_verbs_ask_all_shards),
         DAEMON_TEST(test_tail_follows_all_shards),
