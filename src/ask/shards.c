@@ -94,6 +94,12 @@ static int option(const char *name, int argc, const char *const *argv, const siz
     return found;
 }
 
+bool shards_is_any(int argc, const char *const *argv, const size_t *lens)
+{
+    return option("key", argc, argv, lens) == 0 && option("unique", argc, argv, lens) == 0 &&
+           option("token", argc, argv, lens) == 0 && option("batch", argc, argv, lens) == 0;
+}
+
 /* One by chance, and then in turn, so that many calls fill all evenly. */
 static void use_any(struct ask_server *s)
 {
@@ -101,29 +107,6 @@ static void use_any(struct ask_server *s)
         (void)getrandom(&s->turn, sizeof(s->turn), GRND_NONBLOCK);
     s->has_turn = true;
     shards_use(s, (int)(s->turn++ % (unsigned)s->target.shards));
-}
-
-static int choose_for_add(struct ask_server *s, int argc, const char *const *argv,
-                          const size_t *lens, struct err *err)
-{
-    int batch = option("batch", argc, argv, lens), at = option("key", argc, argv, lens);
-
-    if (at == 0)
-        at = option("unique", argc, argv, lens);
-    if (batch != 0 && at != 0 &&
-        shard_of(s, argv[at], lens[at]) != shard_of(s, argv[batch], lens[batch]))
-        return err_set(err, ERR_USAGE,
-                       "batch %.*s is in shard %d and the key of the job in shard %d: members of "
-                       "a batch have no key where there are shards, or one of its shard",
-                       (int)(lens[batch] < 80 ? lens[batch] : 80), argv[batch],
-                       shard_of(s, argv[batch], lens[batch]), shard_of(s, argv[at], lens[at]));
-    if (at == 0)
-        at = batch != 0 ? batch : option("token", argc, argv, lens);
-    if (at != 0)
-        shards_use_name(s, argv[at], lens[at]);
-    else
-        use_any(s);
-    return 0;
 }
 
 /* Of "jABC.3" the shard, and the id in ret_id; -1: it names none. */
@@ -138,6 +121,49 @@ static int take_shard(const struct ask_server *s, const char *text, char ret_id[
     memcpy(ret_id, text, (size_t)(dot - text));
     ret_id[dot - text] = '\0';
     return (int)shard;
+}
+
+/* `later import --once` makes the token import:jABC.3: there, and nowhere else, the job would meet
+ * itself. -1: it is another token. */
+static int shard_of_token(const struct ask_server *s, const char *token, size_t n)
+{
+    static const char front[] = "import:";
+    const size_t len = sizeof(front) - 1;
+    char text[SHARDS_ID], id[SHARDS_ID];
+
+    if (n <= len || n - len >= sizeof(text) || memcmp(token, front, len) != 0)
+        return -1;
+    memcpy(text, token + len, n - len);
+    text[n - len] = '\0';
+    return take_shard(s, text, id);
+}
+
+static int choose_for_add(struct ask_server *s, int argc, const char *const *argv,
+                          const size_t *lens, struct err *err)
+{
+    int batch = option("batch", argc, argv, lens), at = option("key", argc, argv, lens);
+    int token = option("token", argc, argv, lens), shard = -1;
+
+    if (at == 0)
+        at = option("unique", argc, argv, lens);
+    if (batch != 0 && at != 0 &&
+        shard_of(s, argv[at], lens[at]) != shard_of(s, argv[batch], lens[batch]))
+        return err_set(err, ERR_USAGE,
+                       "batch %.*s is in shard %d and the key of the job in shard %d: members of "
+                       "a batch have no key where there are shards, or one of its shard",
+                       (int)(lens[batch] < 80 ? lens[batch] : 80), argv[batch],
+                       shard_of(s, argv[batch], lens[batch]), shard_of(s, argv[at], lens[at]));
+    at = at != 0 ? at : batch;
+    if (at == 0 && token != 0)
+        shard = shard_of_token(s, argv[token], lens[token]);
+    at = at != 0 ? at : token;
+    if (shard >= 0)
+        shards_use(s, shard);
+    else if (at != 0)
+        shards_use_name(s, argv[at], lens[at]);
+    else
+        use_any(s);
+    return 0;
 }
 
 bool shards_take_id(struct ask_server *s, const char *text, char ret_id[SHARDS_ID])

@@ -4,8 +4,8 @@
  * shards nothing here does anything.
  *
  * What has a name (a batch, a schedule, a rate, a lock of a command) is in the shard of its name.
- * A job is in the shard of its key; without one, of its unique key; without both, of its token, or
- * in any. The shard of a text is its CRC-16 (redis/slot.h) modulo N: a contract, since producers
+ * A job is in the shard of its key; without one, of its unique key; without both, of its token (that
+ * of `import --once` names the shard which the job was in), or in any. The shard of a text is its CRC-16 (redis/slot.h) modulo N: a contract, since producers
  * without `later` compute it, too.
  *
  * Ids are made in each shard, so two shards may have a job of the same id. ID.SHARD names one of
@@ -42,6 +42,8 @@ enum shards_by shards_by(const char *function);
  */
 int shards_choose(struct ask_server *s, enum shards_by by, int argc, const char *const *argv,
                   const size_t *lens, char ret_id[SHARDS_ID], struct err *err);
+/* Is it an add that tells no shard, so that it goes to any? */
+bool shards_is_any(int argc, const char *const *argv, const size_t *lens);
 /* Of "jABC.3" the shard becomes the present one, and ret_id the id. False: the text names none. */
 bool shards_take_id(struct ask_server *s, const char *text, char ret_id[SHARDS_ID]);
 /* "jABC.3" for a job of the present shard; the id as it is where there are no shards. */

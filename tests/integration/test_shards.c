@@ -168,6 +168,36 @@ static void test_lines_go_to_all_shards(void **state)
     shards_must("$L purge many --state due --yes && $L purge keyed --state due --yes", "removed");
 }
 
+/* A job that stands where it was exported is not added beside itself, with and without a key. */
+static void test_an_import_finds_its_own_jobs(void **state)
+{
+    (void)state;
+    shards_must("for i in 1 2 3 4 5 6 7 8; do $L add same --in 1h --key k$i x && "
+                "$L add same --in 1h y || exit 1; done; "
+                "$L export same >$DIR/lines && $L import same $DIR/lines --once",
+                "0 jobs added, 16 repeated");
+    assert_int_equal(number_of("$L export same | wc -l"), 16);
+    shards_must("$L purge same --state due --yes", "removed");
+}
+
+/* Lines that may go to any shard share calls, as they do without shards. */
+static void test_lines_without_a_key_share_calls(void **state)
+{
+    static const char *const count =
+        "for i in 0 1 2; do $LATER --redis $BY --namespace shop.$i cli info commandstats | "
+        "sed -n 's/^cmdstat_fcall:calls=\\([0-9]*\\).*/\\1/p'; done | "
+        "awk '{ n += $1 } END { print n + 0 }'";
+    long before;
+
+    (void)state;
+    before = number_of(count);
+    shards_must("for i in $(seq 3000); do echo '{\"payload\":\"x\",\"due_ms\":4102444800000}'; "
+                "done | $L import any",
+                "3000 jobs added");
+    assert_true(number_of(count) - before < 1000);
+    shards_must("$L purge any --state due --yes", "removed");
+}
+
 /* ---- finding a job */
 
 static void test_an_id_is_looked_for_in_all(void **state)
@@ -400,6 +430,8 @@ int main(void)
         cmocka_unit_test(test_a_daemon_serves_one_shard),
         cmocka_unit_test(test_a_job_is_in_the_shard_of_its_key),
         cmocka_unit_test(test_lines_go_to_all_shards),
+        cmocka_unit_test(test_an_import_finds_its_own_jobs),
+        cmocka_unit_test(test_lines_without_a_key_share_calls),
         cmocka_unit_test(test_an_id_is_looked_for_in_all),
         DAEMON_TEST(test_what_has_a_name_is_in_its_shard),
         DAEMON_TEST(test_a_batch_is_waited_for_in_its_shard),

@@ -53,18 +53,23 @@ static void refuse(struct adds *a, struct err *err)
 
 /* The shard of the last line, whose words begin at the first one; -1 with err. Its words are the
  * number of options, these, and the payload (job_json.h): with the queue in front, those of an add.
- */
+ * One that may go to any goes with those before it: calls of one line take three times as long. */
 static int shard_of_line(struct adds *a, size_t first, struct err *err)
 {
     struct import *im = a->arg;
     struct ask_server *s = &a->cli->server;
-    int before = s->shard, shard;
+    int before = s->shard, shard, argc = (int)(im->words.n - first);
+    const char *const *argv;
+    const size_t *lens;
 
     if (s->target.shards == 0)
         return before;
     call_args_argv(&im->words, a->cli->argv[0], im->words.n);
-    if (shards_choose(s, SHARDS_BY_ADD, (int)(im->words.n - first), im->words.argv + first + 1,
-                      im->words.lens + first + 1, NULL, err) < 0)
+    argv = im->words.argv + first + 1;
+    lens = im->words.lens + first + 1;
+    if (a->next.n > 0 && shards_is_any(argc, argv, lens))
+        return before;
+    if (shards_choose(s, SHARDS_BY_ADD, argc, argv, lens, NULL, err) < 0)
         return -1;
     shard = s->shard;
     shards_use(s, before);

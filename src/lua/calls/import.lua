@@ -275,9 +275,10 @@ end
 -- `import --once` gives each job the token import:ID, with its id in the exported file. If the job
 -- ID is still to run or running (of a dead line: dead), in this very queue and with this payload,
 -- it is the same job, and is not added again: each copy would be one more job of the next export.
--- With another payload it is another job.
+-- With another payload it is another job. Where a namespace is cut into shards the token is
+-- import:ID.SHARD, and a line goes back to the shard that it comes from.
 local function is_itself(R, job, payload)
-  local id = job.token and string.match(job.token, '^import:(%w+)$')
+  local id = job.token and string.match(job.token, '^import:(%w+)%.?%d*$')
   if not id then
     return false
   end
