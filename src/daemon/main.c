@@ -197,8 +197,10 @@ int main(int argc, char **argv)
     conf = conf_load(path, environ, &err);
     if (conf == NULL)
         return fail_to_load(&err, opt.mode, path);
-    if (opt.mode == DAEMON_RUN && need_shard(conf, &err) < 0)
+    if (opt.mode == DAEMON_RUN && need_shard(conf, &err) < 0) {
+        conf_free(conf);
         return fail(&err);
+    }
     if (opt.mode == DAEMON_RUN)
         return daemon_run(conf, environ, &err) < 0 ? fail(&err) : EX_OK;
     if (opt.mode == DAEMON_PRINT)
