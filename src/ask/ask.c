@@ -102,16 +102,16 @@ bool ask_lacks_function(const struct err *err)
 static int subscribe(struct ask_server *s, struct client *ears, const char *channel, bool to_all,
                      struct err *err)
 {
-    const char *argv[TARGET_SHARDS_MAX + 1] = {"SUBSCRIBE"};
-    char *names[TARGET_SHARDS_MAX];
+    const char *argv[SHARDS_MAX + 1] = {"SUBSCRIBE"};
+    char *names[SHARDS_MAX], root[SHARD_ROOT_MAX];
     int n = to_all ? shards_count(s) : 1;
     struct reply *r;
 
     for (int i = 0; i < n; i++) {
-        names[i] = to_all && s->target.shards > 0
-                       ? mem_printf("later:{%s.%d}:%s", s->target.base, i, channel)
-                       : mem_printf("later:{%s}:%s", s->target.ns, channel);
-        argv[i + 1] = names[i];
+        const char *ns =
+            to_all && s->target.shards > 0 ? shard_root(s->target.base, i, root) : s->target.ns;
+
+        argv[i + 1] = names[i] = mem_printf("later:{%s}:%s", ns, channel);
     }
     r = client_call(ears, n + 1, argv, NULL, err);
     for (int i = 0; i < n; i++)

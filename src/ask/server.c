@@ -68,7 +68,7 @@ void ask_disconnect(struct ask_server *s)
 void ask_done(struct ask_server *s)
 {
     ask_disconnect(s);
-    for (int i = 0; i < TARGET_SHARDS_MAX; i++) {
+    for (int i = 0; i < SHARDS_MAX; i++) {
         client_close(s->others[i]);
         s->others[i] = NULL;
     }

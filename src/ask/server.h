@@ -18,9 +18,9 @@ struct ask_server {
     struct target target; /* valid after ask_target */
     bool has_target;
     struct client *client; /* NULL until ask_connect; to the present shard, if there are shards */
-    struct client *others[TARGET_SHARDS_MAX]; /* to other shards, on a cluster; see ask/shards.h */
-    int shard;                                /* the present one */
-    unsigned turn;                            /* which one gets the next job that goes to any */
+    struct client *others[SHARDS_MAX]; /* to other shards, on a cluster; see ask/shards.h */
+    int shard;                         /* the present one */
+    unsigned turn;                     /* which one gets the next job that goes to any */
     bool has_turn;
     bool is_bounded;
     struct mono until;                              /* of ask_within */

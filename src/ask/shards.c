@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/shard.h"
 #include "base/text.h"
-#include "redis/slot.h"
 
 int shards_count(const struct ask_server *s)
 {
@@ -26,15 +26,10 @@ void shards_use(struct ask_server *s, int shard)
     ask_go_on(s);
 }
 
-static int shard_of(const struct ask_server *s, const void *text, size_t n)
-{
-    return (int)(slot_crc16(text, n) % (unsigned)s->target.shards);
-}
-
 void shards_use_name(struct ask_server *s, const void *text, size_t n)
 {
     if (s->target.shards > 0)
-        shards_use(s, shard_of(s, text, n));
+        shards_use(s, shard_of(text, n, s->target.shards));
 }
 
 enum shards_by shards_by(const char *function)
@@ -67,8 +62,7 @@ enum shards_by shards_by(const char *function)
                  {"later_reschedule", SHARDS_BY_JOB},
                  {"later_retry", SHARDS_BY_JOB},
                  {"later_run_now", SHARDS_BY_JOB},
-                 {"later_show", SHARDS_BY_JOB},
-                 {"later_v1_await", SHARDS_BY_JOB}};
+                 {"later_show", SHARDS_BY_JOB}};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(known[i].function, function) == 0)
@@ -142,17 +136,19 @@ static int choose_for_add(struct ask_server *s, int argc, const char *const *arg
                           const size_t *lens, struct err *err)
 {
     int batch = option("batch", argc, argv, lens), at = option("key", argc, argv, lens);
-    int token = option("token", argc, argv, lens), shard = -1;
+    int token = option("token", argc, argv, lens), n = s->target.shards, shard = -1;
 
     if (at == 0)
         at = option("unique", argc, argv, lens);
-    if (batch != 0 && at != 0 &&
-        shard_of(s, argv[at], lens[at]) != shard_of(s, argv[batch], lens[batch]))
-        return err_set(err, ERR_USAGE,
-                       "batch %.*s is in shard %d and the key of the job in shard %d: members of "
-                       "a batch have no key where there are shards, or one of its shard",
-                       (int)(lens[batch] < 80 ? lens[batch] : 80), argv[batch],
-                       shard_of(s, argv[batch], lens[batch]), shard_of(s, argv[at], lens[at]));
+    if (batch != 0 && at != 0) {
+        int its = shard_of(argv[at], lens[at], n), other = shard_of(argv[batch], lens[batch], n);
+
+        if (its != other)
+            return err_set(err, ERR_USAGE,
+                           "batch %.*s is in shard %d and the key of the job in shard %d: members "
+                           "of a batch have no key where there are shards, or one of its shard",
+                           (int)(lens[batch] < 80 ? lens[batch] : 80), argv[batch], other, its);
+    }
     at = at != 0 ? at : batch;
     if (at == 0 && token != 0)
         shard = shard_of_token(s, argv[token], lens[token]);

@@ -5,8 +5,8 @@
  *
  * What has a name (a batch, a schedule, a rate, a lock of a command) is in the shard of its name.
  * A job is in the shard of its key; without one, of its unique key; without both, of its token
- * (that of `import --once` names the shard which the job was in), or in any. The shard of a text is
- * its CRC-16 (redis/slot.h) modulo N: a contract, since producers without `later` compute it, too.
+ * (that of `import --once` names the shard which the job was in), or in any. The shard of a text
+ * is its CRC-16 modulo N (base/shard.h).
  *
  * Ids are made in each shard, so two shards may have a job of the same id. ID.SHARD names one of
  * them; an id alone is looked for in all, and refused where several have it.

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/shard.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "redis/announce.h"
@@ -48,10 +49,10 @@ static int set_shards(struct target *t, const char *text, const char *who, struc
 {
     int64_t n;
 
-    if (text_parse_int(text, 0, TARGET_SHARDS_MAX, &n) < 0)
+    if (text_parse_int(text, 0, SHARDS_MAX, &n) < 0)
         return err_set(err, ERR_USAGE, "%s %.20s: write a number from 0 to %d", who, text,
-                       TARGET_SHARDS_MAX);
-    if (n > 0 && strlen(t->ns) + strlen(".63") >= sizeof(t->ns))
+                       SHARDS_MAX);
+    if (n > 0 && !shard_fits(t->ns))
         return err_set(err, ERR_USAGE, "%s: namespace %s is too long to be cut into shards", who,
                        t->ns);
     t->shards = (int)n;
@@ -210,8 +211,7 @@ static int set_tls(const struct target_flags *flags, struct target *t, struct er
 
 void target_use_shard(struct target *t, int shard)
 {
-    (void)snprintf(t->ns, sizeof(t->ns), "%.61s.%d", t->base, shard);
-    url_set_namespace(&t->url, t->ns);
+    url_set_namespace(&t->url, shard_root(t->base, shard, t->ns));
 }
 
 /* The namespace and its shards. */

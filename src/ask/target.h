@@ -20,9 +20,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/shard.h"
 #include "redis/url.h"
-
-#define TARGET_SHARDS_MAX 64
 
 struct target_flags {
     const char *redis, *config, *ns, *shards; /* NULL: not given */
@@ -31,10 +30,10 @@ struct target_flags {
 
 struct target {
     struct url url;
-    char ns[65];     /* the text between the braces of all keys */
-    char base[65];   /* the namespace: ns, or what the shards of this target are cut from */
-    int shards;      /* 0: it is whole */
-    char from[4200]; /* "from /etc/laterd/laterd.yaml" */
+    char ns[SHARD_ROOT_MAX]; /* the text between the braces of all keys */
+    char base[65];           /* the namespace: ns, or what the shards of this target are cut from */
+    int shards;              /* 0: it is whole */
+    char from[4200];         /* "from /etc/laterd/laterd.yaml" */
     int64_t timeout_ms;
     int64_t password_every_ms; /* how often a program that stays connected asks for it; 0: never */
     struct err warning;        /* what else is wrong with the file; code NONE: nothing */

@@ -419,7 +419,7 @@ static void merge(struct buf *out, struct buf *of, int n)
 
 int metrics_show(struct cli *cli, struct err *err)
 {
-    struct buf of[TARGET_SHARDS_MAX] = {BUF_INIT};
+    struct buf of[SHARDS_MAX] = {BUF_INIT};
     CLEANUP_BUF struct buf all = BUF_INIT;
     int n, rc;
 

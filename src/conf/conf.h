@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/shard.h"
 
 #define CONF_NEVER INT64_MAX /* a DUR_OR_NONE written `none` */
 #define CONF_INTS_MAX 16
@@ -132,8 +133,9 @@ struct conf {
     size_t nschedules;
     bool has_schedules; /* the file has the section; without it, it says nothing of schedules */
     char *path;         /* the file read, or NULL: none */
-    int lines[CONF_TOP_ROWS]; /* as in struct conf_queue */
-    char root[65]; /* the text between the braces of all keys: namespace, or NAMESPACE.SHARD */
+    int lines[CONF_TOP_ROWS];  /* as in struct conf_queue */
+    char root[SHARD_ROOT_MAX]; /* the text between the braces of all keys: namespace, or
+                                  NAMESPACE.SHARD */
 };
 
 /*

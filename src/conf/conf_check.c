@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/shard.h"
 #include "base/text.h"
 #include "conf/conf_adopt.h"
 #include "conf/conf_gates.h"
@@ -119,4 +120,24 @@ int conf_queue_check(const struct conf *conf, const struct conf_queue *q, const 
         return 0;
     }
     return -1;
+}
+
+int conf_shards_check(const struct conf *conf, struct err *err)
+{
+    if (conf->shard >= 0 && conf->shards == 0)
+        return err_set(err, ERR_CONFIG, "shard: %d goes with shards:, which is not set",
+                       (int)conf->shard);
+    if (conf->shard >= 0 && conf->shard >= conf->shards)
+        return err_set(err, ERR_CONFIG, "shard: %d is not one of 0 to %d (shards: %d)",
+                       (int)conf->shard, (int)conf->shards - 1, (int)conf->shards);
+    if (conf->shards > 0 && !shard_fits(conf->namespace))
+        return err_set(err, ERR_CONFIG,
+                       "shards: the names of the shards would be too long: give a namespace of at "
+                       "most %d letters",
+                       SHARD_BASE_LONG);
+    if (conf->shards > 0 && strcmp(conf->redis, "embedded") == 0)
+        return err_set(err, ERR_CONFIG,
+                       "shards: all of them are at one address, and redis: embedded is a server of "
+                       "each daemon's own");
+    return 0;
 }

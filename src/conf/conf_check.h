@@ -1,5 +1,5 @@
 /*
- * Checks that the settings of one queue go together. Pure.
+ * Checks that the settings of one queue go together, and those of shards. Pure.
  */
 #ifndef LATER_CONF_CONF_CHECK_H
 #define LATER_CONF_CONF_CHECK_H
@@ -13,5 +13,8 @@
  */
 int conf_queue_check(const struct conf *conf, const struct conf_queue *q, const char **ret_path,
                      const char **ret_other, struct err *err);
+
+/* 0, or -1 with code CONFIG: shards and shard do not go together, or not with the rest. */
+int conf_shards_check(const struct conf *conf, struct err *err);
 
 #endif

@@ -205,28 +205,12 @@ static void keep_lines(const struct setting_source *from, size_t n, int *lines)
         lines[i] = from[i].env != NULL ? CONF_LINE_ENV : from[i].line;
 }
 
-/* Set conf->root. 0, or -1 with err. */
-static int conf_root(struct conf *conf, struct err *err)
+static void set_root(struct conf *conf)
 {
-    int n = conf->shard < 0 ? snprintf(conf->root, sizeof(conf->root), "%s", conf->namespace)
-                            : snprintf(conf->root, sizeof(conf->root), "%s.%d", conf->namespace,
-                                       (int)conf->shard);
-
-    if (conf->shard >= 0 && conf->shard >= conf->shards)
-        return conf->shards == 0
-                   ? err_set(err, ERR_CONFIG, "shard: %d goes with shards:, which is not set",
-                             (int)conf->shard)
-                   : err_set(err, ERR_CONFIG, "shard: %d is not one of 0 to %d (shards: %d)",
-                             (int)conf->shard, (int)conf->shards - 1, (int)conf->shards);
-    if (conf->shards > 0 && strlen(conf->namespace) + strlen(".63") >= sizeof(conf->root))
-        return err_set(err, ERR_CONFIG,
-                       "shards: the names of the shards would be too long: give a namespace of at "
-                       "most 61 letters");
-    if (conf->shards > 0 && strcmp(conf->redis, "embedded") == 0)
-        return err_set(err, ERR_CONFIG,
-                       "shards: all of them are at one address, and redis: embedded is a server of "
-                       "each daemon's own");
-    return n > 0 ? 0 : -1;
+    if (conf->shard < 0)
+        text_copy(conf->root, sizeof(conf->root), conf->namespace);
+    else
+        (void)shard_root(conf->namespace, (int)conf->shard, conf->root);
 }
 
 static int load_top(struct loading *load, struct err *err)
@@ -241,8 +225,9 @@ static int load_top(struct loading *load, struct err *err)
     if (read_scope(load, &s, load->root, err) < 0)
         return -1;
     keep_lines(load->top, CONF_TOP_ROWS, conf->lines);
-    if (conf_root(conf, err) < 0)
+    if (conf_shards_check(conf, err) < 0)
         return blame(load, source_of(&s, "shards", "shard"), err);
+    set_root(conf);
     if (strcmp(conf->redis, "embedded") != 0 || strcmp(conf->state_dir, "none") != 0)
         return 0;
     (void)err_set(err, ERR_CONFIG,

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "redis/slot.h"
+#include "base/shard.h"
 
 #define PIECE 50        /* in a call */
 #define PIECE_WORDS 600 /* or as many of them as have so many words: a call is short */
@@ -223,7 +223,7 @@ static bool take_schedules(struct file_settings *s, const struct conf *conf)
         const char *name = conf->schedules[i].name;
         struct words *one;
 
-        if (conf->shards > 0 && slot_crc16(name, strlen(name)) % conf->shards != conf->shard)
+        if (conf->shards > 0 && shard_of(name, strlen(name), (int)conf->shards) != conf->shard)
             continue;
         one = add_words(s);
         one->at = conf_schedule_words(&conf->schedules[i], &one->n);

@@ -6,10 +6,7 @@
 
 #define SLOTS 16384
 
-/* CRC-16 of XMODEM (polynomial 0x1021, from zero). */
-unsigned slot_crc16(const void *text, size_t n);
-
-/* That modulo 16384, as the cluster specification of Redis has it. */
+/* Its CRC-16 (base/crc16.h) modulo 16384, as the cluster specification of Redis has it. */
 unsigned slot_of(const void *text, size_t n);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/shard.h"
 #include "json/put.h"
-#include "redis/slot.h"
 
 /* The answer of a function that says [name, status, due_ms], or the status alone. what: of which
  * kind the thing of this address is, as `later --json` calls it; NULL for a new job. */
@@ -138,7 +138,7 @@ static bool is_its_shard(struct api_call *call)
 
     if (key == NULL || shards == 0)
         return true;
-    shard = (int)(slot_crc16(key, strlen(key)) % (unsigned)shards);
+    shard = shard_of(key, strlen(key), shards);
     if (shard != call->api->shard)
         err_fill(&call->err, ERR_USAGE, "key %.80s belongs to shard %d: add the job there", key,
                  shard);

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "redis/slot.h"
+#include "base/crc16.h"
 
 #define SHARDS CLUSTER_PRIMARIES
 
@@ -55,7 +55,7 @@ static int shard_added(const char *line)
 
 static int shard_of_text(const char *text)
 {
-    return (int)(slot_crc16(text, strlen(text)) % SHARDS);
+    return (int)(crc16(text, strlen(text)) % SHARDS);
 }
 
 static void start_shards(void)

@@ -71,10 +71,10 @@ struct adds {
     struct adds_call next;                 /* being made */
     struct adds_call sent[ADDS_CALLS_MAX]; /* waiting for an answer, the oldest first */
     int nsent;
-    bool has_called[TARGET_SHARDS_MAX]; /* by shard */
-    int stop_fd, signal;                /* signalfd, -1: none; the signal that came, 0: none */
-    struct err err;                     /* the first error */
-    uint64_t err_line;                  /* number of its line, 0: none */
+    bool has_called[SHARDS_MAX]; /* by shard */
+    int stop_fd, signal;         /* signalfd, -1: none; the signal that came, 0: none */
+    struct err err;              /* the first error */
+    uint64_t err_line;           /* number of its line, 0: none */
 };
 
 /* Open path (see feed_open) and connect. Call adds_done in any case. 0 or -1. */
