@@ -65,32 +65,11 @@ static void ask_the_next(void)
         (void)atomic_fetch_add(&turn, 1);
 }
 
-static size_t count_nodes(const char *nodes)
-{
-    size_t n = 1;
-
-    for (; *nodes != '\0'; nodes++)
-        n += *nodes == ',';
-    return n;
-}
-
-/* Node i of url's into host, name and port of one. 0, or -1 with err. */
-static int read_node(const struct url *url, size_t i, struct url *one, struct err *err)
-{
-    const char *at = url->nodes;
-
-    do {
-        if (url_next_host(&at, URL_PORT, one, err) < 0)
-            return -1;
-    } while (i-- > 0);
-    return 0;
-}
-
 /* The same of one of url's nodes that tells something; asked becomes it. */
 static struct reply *ask_any(const struct url *url, int64_t timeout_ms, struct url *asked,
                              struct err *err)
 {
-    size_t nodes = count_nodes(url->nodes), first = atomic_load(&turn) % nodes;
+    size_t nodes = url_list_count(url->nodes), first = atomic_load(&turn) % nodes;
     CLEANUP_BUF struct buf reasons = BUF_INIT;
     struct err why = ERR_INIT;
     char place[ANNOUNCE_PLACE_MAX];
@@ -99,7 +78,7 @@ static struct reply *ask_any(const struct url *url, int64_t timeout_ms, struct u
     for (size_t i = 0; i < nodes; i++) {
         struct reply *r;
 
-        if (read_node(url, (first + i) % nodes, asked, &why) < 0)
+        if (url_list_host(url->nodes, (first + i) % nodes, URL_PORT, asked, &why) < 0)
             break;
         r = ask(asked, timeout_ms, &why);
         if (reply_count(r) > 0)

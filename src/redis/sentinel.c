@@ -243,15 +243,6 @@ void sentinel_doubt(const struct url *url)
 
 /* ---- is it still there? */
 
-static size_t count_hosts(const char *list)
-{
-    size_t n = 1;
-
-    for (; *list != '\0'; list++)
-        n += *list == ',';
-    return n;
-}
-
 /* 1: another server than the one that url names, 0: that one, -1: no answer. */
 static int names_another(const struct url *sentinel, const struct url *url)
 {
@@ -271,21 +262,20 @@ bool sentinel_has_moved(const struct url *url)
     static atomic_uint turn;
     struct asking a = {.code = ERR_UNAVAILABLE};
     struct err ignored = ERR_INIT;
-    size_t n = count_hosts(url->sentinels), first = atomic_fetch_add(&turn, 1) % n;
+    size_t n = url_list_count(url->sentinels), first = atomic_fetch_add(&turn, 1) % n;
     size_t answers = 0, others = 0;
-    const char *at = url->sentinels;
     char place[2][ANNOUNCE_PLACE_MAX] = {"", ""};
     bool has_moved;
 
     if (begin(&a, url, &ignored) < 0)
         return false;
-    for (size_t i = 0; i < first + n; i++) {
+    for (size_t i = 0; i < n; i++) {
         int is_other;
 
-        at = *at != '\0' ? at : url->sentinels;
-        if (url_next_host(&at, URL_SENTINEL_PORT, &a.sentinel, &ignored) < 0)
+        if (url_list_host(url->sentinels, (first + i) % n, URL_SENTINEL_PORT, &a.sentinel,
+                          &ignored) < 0)
             break;
-        is_other = i >= first ? names_another(&a.sentinel, url) : -1;
+        is_other = names_another(&a.sentinel, url);
         if (is_other < 0)
             continue;
         answers++;

@@ -133,6 +133,24 @@ int url_next_host(const char **at, int default_port, struct url *ret, struct err
     return 0;
 }
 
+size_t url_list_count(const char *list)
+{
+    size_t n = 1;
+
+    for (; *list != '\0'; list++)
+        n += *list == ',';
+    return n;
+}
+
+int url_list_host(const char *list, size_t i, int default_port, struct url *ret, struct err *err)
+{
+    do {
+        if (url_next_host(&list, default_port, ret, err) < 0)
+            return -1;
+    } while (i-- > 0);
+    return 0;
+}
+
 static int check_list(const char *list, const char *what, struct err *err)
 {
     struct url unused;

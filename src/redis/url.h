@@ -82,6 +82,10 @@ bool url_is_guided(const struct url *url);
  * at the end of the list after the last one. 0, or -1 with code CONFIG. */
 int url_next_host(const char **at, int default_port, struct url *ret, struct err *err);
 
+/* How many a list has, and host i of it, as url_next_host. */
+size_t url_list_count(const char *list);
+int url_list_host(const char *list, size_t i, int default_port, struct url *ret, struct err *err);
+
 /* For messages: "redis at 127.0.0.1:6379" without secrets. */
 const char *url_show(const struct url *url, char out[320]);
 
