@@ -118,7 +118,7 @@ static int read_keys(struct queue_history *q, const struct history *h, struct cl
 {
     q->keys =
         series_distinct(&cli->server, q->queue, bucket_ms(h, 0) / DAY_MS, h->now_ms / DAY_MS, err);
-    if (q->keys < 0 && client_is_broken(cli->server.client))
+    if (q->keys < 0 && (cli->server.client == NULL || ask_is_broken(&cli->server)))
         return -1;
     /* For Redis it is a write: a user or a replica that only reads gets no answer. */
     if (q->keys < 0)
