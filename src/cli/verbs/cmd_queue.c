@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ask/shards.h"
 #include "base/clock.h"
 #include "cli/args/queue_name.h"
 #include "cli/args/whoami.h"
@@ -45,24 +44,15 @@ static const struct cli_option pause_options[] = {
     {NULL, NULL, NULL},
 };
 
-/* A queue that one shard knows is paused in all of them: its next job may come to any. */
 static int check_queue(struct cli *cli, struct err *err)
 {
-    int rc = ask_target(&cli->server, err);
-
-    for (int i = 0, n = shards_count(&cli->server); rc == 0 && i < n; i++) {
-        shards_use(&cli->server, i);
-        *err = (struct err)ERR_INIT;
-        if (queue_name_check(cli, cli->argv[0], err) == 0)
-            return 0;
-        rc = i < n - 1 ? 0 : -1;
-    }
-    return rc;
+    return queue_name_check(cli, cli->argv[0], err);
 }
 
+/* A queue that one shard knows is paused in all of them: its next job may come to any. */
 static int run_pause_each(struct cli *cli, struct err *err)
 {
-    if (cli_value(cli, "new") == NULL && check_queue(cli, err) < 0)
+    if (cli_value(cli, "new") == NULL && each_shard_plain(cli, check_queue, err) < 0)
         return -1;
     return each_shard(cli, run_pause, err);
 }
