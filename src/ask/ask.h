@@ -1,8 +1,7 @@
 /*
  * A question to Redis, in the shard that it is about (ask/shards.h) by its connection
- * (ask/server.h). Nothing here
- * or in another file of this folder prints, or knows the command line: an answer is a reply or a
- * struct, a failure is an err. One thread.
+ * (ask/server.h). Nothing here or in another file of this folder prints, or knows the command line:
+ * an answer is a reply or a struct, a failure is an err. One thread.
  */
 #ifndef LATER_ASK_ASK_H
 #define LATER_ASK_ASK_H

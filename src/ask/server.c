@@ -65,6 +65,11 @@ void ask_disconnect(struct ask_server *s)
     s->client = NULL;
 }
 
+bool ask_is_broken(const struct ask_server *s)
+{
+    return s->client != NULL && client_is_broken(s->client);
+}
+
 void ask_done(struct ask_server *s)
 {
     ask_disconnect(s);
@@ -124,6 +129,14 @@ struct reply *ask_present(struct ask_server *s, const char *function, int argc,
     if (r == NULL)
         ask_name_refused(s, function, err);
     return r;
+}
+
+struct reply *ask_present_one(struct ask_server *s, const char *function, const char *word,
+                              struct err *err)
+{
+    const size_t len = strlen(word);
+
+    return ask_present(s, function, 1, &word, &len, err);
 }
 
 bool ask_is_refusal(const struct err *err, const char *code)

@@ -32,6 +32,8 @@ int ask_target(struct ask_server *s, struct err *err);
 /* Connect, unless connected. 0 or -1. */
 int ask_connect(struct ask_server *s, struct err *err);
 void ask_disconnect(struct ask_server *s);
+/* Is there a connection, and broke? */
+bool ask_is_broken(const struct ask_server *s);
 /* Close all of them. */
 void ask_done(struct ask_server *s);
 /* A connection was taken up again: it, too, keeps the time of ask_within. */
@@ -48,6 +50,9 @@ bool ask_is_late(const struct ask_server *s);
  */
 struct reply *ask_present(struct ask_server *s, const char *function, int argc,
                           const char *const *argv, const size_t *lens, struct err *err);
+/* The same with one argument. */
+struct reply *ask_present_one(struct ask_server *s, const char *function, const char *word,
+                              struct err *err);
 /* Does err say that a call found its slot on another node of the cluster, or on the way there? Then
  * nothing was done, and ask_fcall finds the owner. */
 bool ask_is_elsewhere(const struct ask_server *s, const struct err *err);

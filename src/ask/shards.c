@@ -174,11 +174,10 @@ bool shards_take_id(struct ask_server *s, const char *text, char ret_id[SHARDS_I
 /* 1: the present shard has it. 0: it has not, with err. -1 with err: it cannot be asked. */
 static int has(struct ask_server *s, const char *function, const char *id, struct err *err)
 {
-    const size_t len = strlen(id);
     struct reply *r;
 
     *err = (struct err)ERR_INIT;
-    r = ask_present(s, function, 1, &id, &len, err);
+    r = ask_present_one(s, function, id, err);
     reply_free(r);
     if (r != NULL)
         return 1;

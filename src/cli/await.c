@@ -78,8 +78,7 @@ static bool has_ended(const char *state)
  * the id alone another one might be found. */
 static int ask(struct await *w, struct err *err)
 {
-    const size_t len = strlen(w->id);
-    struct reply *r = ask_present(&w->cli->server, "later_v1_await", 1, &w->id, &len, err);
+    struct reply *r = ask_present_one(&w->cli->server, "later_v1_await", w->id, err);
 
     if (r == NULL)
         return -1;

@@ -51,7 +51,8 @@ void client_set_until(struct client *c, struct mono until);
 /* Between calls: has the other side closed? Does not wait. */
 bool client_has_ended(struct client *c);
 
-/* The next message on a subscribed connection; NULL with code TEMP when timeout_ms is over. */
+/* The next message on a subscribed connection, or that it is subscribed to a channel more; NULL
+ * with code TEMP when timeout_ms is over. */
 struct reply *client_message(struct client *c, int64_t timeout_ms, struct err *err);
 
 /* Where it is connected, for a second connection to the same server: the numeric address, the user

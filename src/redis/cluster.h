@@ -10,8 +10,8 @@
 #include "redis/url.h"
 
 /* Write where the owner of url->slot is into host, name and port, and take the nodes out; another
- * node than the last time is asked first. 0, or -1:
- * UNAVAILABLE (no node answers, none owns it now), DENIED, CONFIG (it is no cluster). */
+ * node than the last time is asked first. 0, or -1: UNAVAILABLE (no node answers, none owns it
+ * now), DENIED, CONFIG (it is no cluster). */
 int cluster_resolve(struct url *url, int64_t timeout_ms, struct err *err);
 
 /* primary: connected to it as url says, and owner of some slots; has_all: of all, so that a key of

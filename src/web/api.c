@@ -86,8 +86,7 @@ static bool may_ask_again(const struct api_call *call, bool was_connected, struc
 {
     const struct ask_server *s = call->server;
 
-    return was_connected && !call->request->is_post && s->client != NULL &&
-           client_is_broken(s->client) &&
+    return was_connected && !call->request->is_post && ask_is_broken(s) &&
            mono_before(mono_now(), mono_add_ms(begin, s->target.timeout_ms));
 }
 

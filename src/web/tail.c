@@ -138,7 +138,7 @@ static int ask_to_publish(struct tail *t, struct err *err)
 
     ask_within(t->server, ANSWER_MS);
     r = ask_words(t->server, err, "later_v1_tail", FOLLOW_MS, NULL);
-    if (r == NULL && t->server->client != NULL && client_is_broken(t->server->client))
+    if (r == NULL && ask_is_broken(t->server))
         ask_disconnect(t->server);
     reply_free(r);
     return r != NULL ? 0 : -1;

@@ -96,7 +96,7 @@ static void note_ids(const struct adding *l, struct cli *cli)
 
     for (uint64_t i = 0; i < n; i++)
         ids[i] = l->id[(l->nids - n + i) % RECENTS_MAX];
-    if (cli->server.client != NULL && !client_is_broken(cli->server.client))
+    if (!ask_is_broken(&cli->server))
         recents_note(cli, ids, n);
 }
 

@@ -56,9 +56,7 @@ static void count_lines(struct adds *a, const struct adds_call *c, struct reply 
 
     /* Without a connection none was made anew, after a refusal. */
     if (r == NULL)
-        result = a->cli->server.client != NULL && client_is_broken(a->cli->server.client)
-                     ? LINE_UNKNOWN
-                     : LINE_REFUSED;
+        result = ask_is_broken(&a->cli->server) ? LINE_UNKNOWN : LINE_REFUSED;
     else if (!a->face->is_good(a, r, c->n)) {
         result = LINE_UNKNOWN;
         err_fill(err, ERR_DATA, "the answer to an add of %d jobs is something else", c->n);

@@ -178,10 +178,7 @@ static int explain_queue(struct cli *cli, struct err *err)
     now_ms = reply_int(reply_at(stats, STATS_NOW));
     rc = next_job_find(&cli->server, cli->argv[0], now_ms, &next, err);
     if (rc == 0 && next.id[0] != '\0') {
-        const char *id = next.id;
-        const size_t len = strlen(id);
-
-        first = ask_present(&cli->server, "later_explain", 1, &id, &len, err);
+        first = ask_present_one(&cli->server, "later_explain", next.id, err);
         rc = first != NULL ? 0 : -1;
     }
     if (rc == 0)
