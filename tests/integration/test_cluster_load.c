@@ -2,18 +2,19 @@
  * laterd and later on a Redis Cluster under load, with real nodes: a slot that moves while jobs are
  * added and run, and primaries that die.
  *
- *     LATER_JOBS=20000 LATER_FAILOVERS=10 tests/integration/test_cluster_load
+ *     LATER_JOBS=20000 LATER_PRODUCERS=8 LATER_FAILOVERS=10 tests/integration/test_cluster_load
  */
 #include "cluster_fixture.h"
 
-/* Add jobs one by one, until there are enough; the ids of those that later says are added go to
- * $DIR/added. */
-static void begin_producer(struct proc *p, long jobs, const char *options)
+/* Add jobs one by one, by so many producers at once, until there are enough; the ids of those that
+ * later says are added go to $DIR/added. */
+static void begin_producers(struct proc *p, long producers, long jobs, const char *options)
 {
-    CLEANUP_FREE char *line =
-        mem_printf("exec >/dev/null 2>>$DIR/refused; i=0; while [ $i -lt %ld ]; do i=$((i+1)); "
-                   "id=$($LATER --redis $BY add work %s $i) && echo $id >>$DIR/added; done; true",
-                   jobs, options);
+    CLEANUP_FREE char *line = mem_printf(
+        "exec >/dev/null 2>>$DIR/refused; for p in $(seq %ld); do (i=0; while [ $i -lt %ld ]; do "
+        "i=$((i+1)); id=$($LATER --redis $BY add work %s $i) && echo $id >>$DIR/added; done) & "
+        "done; wait",
+        producers, jobs / producers, options);
     char *argv[] = {(char *)(uintptr_t) "/bin/sh", (char *)(uintptr_t) "-c", line, NULL};
 
     proc_start(p, argv, NULL, NULL);
@@ -69,7 +70,7 @@ static void move_under_load(bool as_a_whole)
 
     begin_ledgers();
     start(0, "default");
-    begin_producer(&producer, jobs, "");
+    begin_producers(&producer, from_env("LATER_PRODUCERS", 1), jobs, "");
     while (proc_wait(&producer, 100) < 0) {
         int64_t ms = move(moves, as_a_whole);
 
@@ -122,7 +123,7 @@ static void test_a_replica_takes_over(void **state)
     (void)state;
     begin_ledgers();
     start(0, "default");
-    begin_producer(&producer, failovers * 150, "--replicas 1 --confirm 1s");
+    begin_producers(&producer, 1, failovers * 150, "--replicas 1 --confirm 1s");
     for (long i = 0; i < failovers; i++) {
         int told = test_lines(d[0].log, "event=link state=up"), killed;
 
