@@ -98,6 +98,24 @@ static inline void name_at(int primary, char ns[16])
     }
 }
 
+/* What most people do, in a namespace with a daemon. */
+static inline void verbs_work(const char *ns)
+{
+    must(ns, "$L add work --wait x", "");
+    must(ns, "$L add doomed --attempts 1 --key k x", "j");
+    must(ns,
+         "for i in $(seq 600); do $L ls doomed --state dead 2>&1 | grep 'exit status 1' && break; "
+         "sleep 0.1; done",
+         "exit status 1");
+    must(ns, "$L stats", "work");
+    must(ns, "$L lock deploy -- echo inside", "inside");
+    must(ns, "$L retry doomed --all", "1");
+    must(ns, "$L health --json | grep -o '\"workers\":1'", "workers");
+    must(ns, "id=$($L add later --in 1h payload) && $L show $id", "payload");
+    must(ns, "$L export later | $L import later2 && $L ls later2", "later2");
+    must(ns, "id=$($L add work --in 500ms --keep 1h x) && $L wait --timeout 1m $id", "");
+}
+
 static inline int next_primary(int node)
 {
     return (node + 1) % CLUSTER_PRIMARIES;

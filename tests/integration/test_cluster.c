@@ -17,18 +17,9 @@ static void test_each_namespace_works_where_it_is(void **state)
         name_at(i, ns);
         assert_int_equal(cluster_owner(&c, 0, ns), i);
         start(i, ns);
-        must(ns, "$L add work --wait x", "");
-        must(ns, "$L add doomed --attempts 1 --key k x", "j");
+        verbs_work(ns);
         assert_true(test_laterd_says(&d[i], "outcome=dead", LONG_MS));
-        must(ns, "$L ls doomed --state dead", "exit status 1");
-        must(ns, "$L stats", "work");
-        must(ns, "$L lock deploy -- echo inside", "inside");
-        must(ns, "$L retry doomed --all", "1");
-        must(ns, "$L health --json | grep -o '\"workers\":1'", "workers");
-        must(ns, "id=$($L add later --in 1h payload) && $L show $id", "payload");
-        must(ns, "$L export later | $L import later2 && $L ls later2", "later2");
         must(ns, "$L add work --wait told", "");
-        must(ns, "id=$($L add work --in 500ms --keep 1h x) && $L wait --timeout 1m $id", "");
         must(ns, "$L add doomed --attempts 1 x && $L wait --timeout 1m $($L add work --keep 1h x)",
              "");
         must(ns, "$L explain later2", "later2");

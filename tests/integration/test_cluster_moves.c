@@ -156,26 +156,29 @@ static void test_an_end_names_the_cause(void **state)
 
 /* ---- begun before it moves */
 
+/* The line has begun with the queue when the slot moves, and goes on at its new owner. */
+static void follows(const char *line, const char *queue, const char *says)
+{
+    begin_command(line);
+    until_begun(queue);
+    move();
+    go();
+    end_command(0, says);
+}
+
 static void test_add_from_follows(void **state)
 {
     (void)state;
-    begin_command("{ seq 10; " UNTIL_GO "seq 2000; } | $L add idle4 --in 10h --from -");
-    until_begun("idle4");
-    move();
-    go();
-    end_command(0, "2010 jobs added");
+    follows("{ seq 10; " UNTIL_GO "seq 2000; } | $L add idle4 --in 10h --from -", "idle4",
+            "2010 jobs added");
     must(NS, "$L export idle4 | wc -l", "2010");
 }
 
 static void test_import_follows(void **state)
 {
     (void)state;
-    begin_command("{ head -10 $DIR/idle.jsonl; " UNTIL_GO
-                  "cat $DIR/idle.jsonl; } | $L import idle5");
-    until_begun("idle5");
-    move();
-    go();
-    end_command(0, " added");
+    follows("{ head -10 $DIR/idle.jsonl; " UNTIL_GO "cat $DIR/idle.jsonl; } | $L import idle5",
+            "idle5", " added");
     must(NS, "[ $($L export idle5 | wc -l) -eq $((10 + $(wc -l <$DIR/idle.jsonl))) ]", "");
 }
 

@@ -112,22 +112,9 @@ static void test_the_service_hides_its_nodes(void **state)
 
 /* ---- what laterd and later do there */
 
-static void verbs_work(const char *ns)
+static void more_verbs_work(const char *ns)
 {
-    must(ns, "$L add work --wait x", "");
-    must(ns, "$L add doomed --attempts 1 --key k x", "j");
-    must(ns,
-         "for i in $(seq 600); do $L ls doomed --state dead 2>&1 | grep 'exit status 1' && break; "
-         "sleep 0.1; done",
-         "exit status 1");
-    must(ns, "$L stats", "work");
-    must(ns, "$L lock deploy -- echo inside", "inside");
-    must(ns, "$L retry doomed --all", "1");
-    must(ns, "$L health --json | grep -o '\"workers\":1'", "workers");
     must(ns, "$L health --server", "FUNCTION LOAD");
-    must(ns, "id=$($L add later --in 1h payload) && $L show $id", "payload");
-    must(ns, "$L export later | $L import later2 && $L ls later2", "later2");
-    must(ns, "id=$($L add work --in 500ms --keep 1h x) && $L wait --timeout 1m $id", "");
     must(ns, "$L limits set two semaphore 2 && $L sem two -- echo inside", "inside");
     must(ns, "$L once nightly$$ --per 1h -- echo once", "once");
     must(ns, "$L seen names key$$", "");
@@ -169,6 +156,7 @@ static void three_namespaces_work(void)
         start_at(i, ns, service.url);
         assert_int_equal(cluster_owner(&c, 0, ns), i);
         verbs_work(ns);
+        more_verbs_work(ns);
         tail_hears(ns);
         /* They went where the slot is, and nowhere else. */
         for (int k = 0; k < CLUSTER_PRIMARIES; k++)
