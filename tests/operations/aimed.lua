@@ -23,6 +23,9 @@ local function call(name, ...)
   end
   server.now_us, server.published = server.now_us + 7, {}
   local reply = server.functions[name]({ROOT}, args)
+  if server.met_foreign then
+    error('a write met a foreign type, which a read before it has to find: ' .. server.met_foreign, 0)
+  end
   world.lines[#world.lines + 1] = name .. ' ' .. table.concat(args, ' ') .. ' -> ' .. dump.text_of(reply) .. '\n' ..
                                   table.concat(server.published, '\n')
   return reply
@@ -380,6 +383,19 @@ function scenarios.kept_by_hand()
   step({}, {}, nil, {{h[4], 'retry', 9007199254740991}})
 end
 
+-- A running job is already where its end, its retry or its death puts it.
+function scenarios.there_by_hand()
+  add_many(4, 'a', 'x')
+  local h = step({{'a', 9}})
+  for i, name in ipairs({'q:a:5', 'done:a', 'dead:a'}) do
+    redis('ZADD', key(name), 4102444900000 + i, h[i].id)
+  end
+  step({}, {}, nil, {{h[1], 'retry', 1500}})
+  step({}, {}, nil, {{h[2], 'done', 5000}})
+  step({}, {}, nil, {{h[3], 'dead', 100}})
+  step({{'a', 9}}, {ends(h, 4, 4)})
+end
+
 -- What a kept job has is lost from R:holds.
 function scenarios.kept_and_lost()
   call('later_batch', 'all', 'finally', 'c', 'x')
@@ -598,15 +614,16 @@ function scenarios.foreign_types()
                  'notes', 'workers'}
   add_many(3, 'a', 'lock', 'l', 'x')
   add('a', 'unique', 'u', 'x')
-  add_many(2 * #names, 'a', 'x')
+  add_many(4 * #names, 'a', 'x')
   add_many(#names, 'a', 'priority', 3, 'keep', '1h', 'x')
   local h = step({{'a', 192}})
   for i, name in ipairs(names) do
     local held = redis('TYPE', key(name)).ok ~= 'none' and keys.copy()
     redis('DEL', key(name))
     redis('SET', key(name), 'x')
-    step({}, {ends(h, #names + i, #names + i)}) -- reads less
-    step({{'a', 2}}, {ends(h, i, i)}, nil, {{h[#h - 2 * i], 'retry', 1500}, {h[#h - 2 * i - 1], 'done', 5000}})
+    step({}, {ends(h, #names + 2 + i, #names + 2 + i)}) -- plain jobs: reads less
+    step({}, {}, nil, {{h[i], 'retry', 1500}})
+    step({{'a', 2}}, {ends(h, 2 * #names + 2 + i, 2 * #names + 2 + i)}, nil, {{h[#h - 2 * i], 'retry', 1500}, {h[#h - 2 * i - 1], 'done', 5000}})
     redis('DEL', key(name))
     if held then
       keys.restore(held)
@@ -621,6 +638,7 @@ end
 local function play(text, scenario, may_tear)
   counter.load(text)
   server.now_us = ways.START_US
+  server.met_foreign = nil
   world = {lines = {}, may_tear = may_tear}
   world.epoch = call('later_v1_register', 0, 'one', 1, 0, 3, 'host', 'h', 'queues', 'a,b,c', 'places', 64, 0, 0)[2]
   scenario()

@@ -88,6 +88,7 @@ function redis.call(command, ...)
   count_write(command)
   local ok, reply = pcall(known[command], unpack(texts(...)))
   if not ok then
+    server.met_foreign = server.met_foreign or WRITES[command] and type(reply) == 'table' and command .. ' ' .. (...)
     unknown = unknown or type(reply) ~= 'table' and command .. ' (' .. reply .. ')' or nil
     error(reply, 0)
   end
