@@ -147,14 +147,21 @@ static void key_text(struct model *m, int q, const struct model_options *o, char
 
 static void missing_limit_text(struct model *m, const struct model_options *o, char *text)
 {
+    static const char *const words[MODEL_KINDS] = {"", "semaphore", "rate"};
+
     for (int k = KIND_SEM; k < MODEL_KINDS; k++) {
         char filled[MODEL_NAME * 2];
+        int other = k == KIND_SEM ? KIND_RATE : KIND_SEM;
 
         if (o->gate[k] == NULL || !fill_key(filled, o->gate[k], o->key) ||
             limit_of(m, (enum gate_kind)k, filled) != NULL)
             continue;
-        (void)snprintf(text, MODEL_REFUSAL, "there is no %s '%s': later_limit_set defines it",
-                       k == KIND_SEM ? "semaphore" : "rate", filled);
+        if (limit_of(m, (enum gate_kind)other, filled) != NULL)
+            (void)snprintf(text, MODEL_REFUSAL, "'%s' is a %s and no %s", filled, words[other],
+                           words[k]);
+        else
+            (void)snprintf(text, MODEL_REFUSAL, "there is no %s '%s': later_limit_set defines it",
+                           words[k], filled);
         return;
     }
 }
