@@ -85,6 +85,8 @@ static struct job *meet_caused(struct ledger *l, const char *id, const char *rec
     if (!chain_field(record, 'p', parent_id))
         return NULL;
     parent = ledger_find(l, parent_id);
+    if (parent == NULL && is_death)
+        parent = child_died_unseen(l, parent_id, record);
     if (parent == NULL) {
         finding_break("chain", "%s %s was caused by %s, which is unknown", l->root, id, parent_id);
         return NULL;

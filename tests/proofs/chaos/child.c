@@ -70,6 +70,29 @@ struct job *child_meet(struct ledger *l, const char *id, const char *record)
     return j;
 }
 
+struct job *child_died_unseen(struct ledger *l, const char *id, const char *told)
+{
+    const char *body = strchr(told, '\n');
+    char payload[32];
+
+    for (int i = l->children - 1; i >= 0 && body != NULL; i--) {
+        struct child *c = &l->child[i];
+
+        (void)snprintf(payload, sizeof(payload), "n%d", c->serial);
+        if (c->is_due && c->met == 0 && c->job.may_expire && strcmp(payload, body + 1) == 0) {
+            struct job *j = ledger_add(l, id, c->job.queue);
+
+            c->met = 1;
+            if (j != NULL) {
+                memcpy(c->job.id, j->id, sizeof(j->id));
+                *j = c->job;
+            }
+            return j;
+        }
+    }
+    return NULL;
+}
+
 void child_check(struct ledger *l)
 {
     for (int i = 0; i < l->children; i++) {

@@ -15,6 +15,9 @@ void child_added(struct ledger *l, struct child *first, int n);
 
 /* Is this the record of a child? Then add it to the ledger. NULL: it is not. */
 struct job *child_meet(struct ledger *l, const char *id, const char *record);
+/* `told` is the record of a job that tells of the death of job `id`, which no answer has named: a
+ * child that expired before it was met. It is added to the ledger. NULL: it is none. */
+struct job *child_died_unseen(struct ledger *l, const char *id, const char *told);
 /* All jobs were looked at: each child that was added must have been met. */
 void child_check(struct ledger *l);
 
