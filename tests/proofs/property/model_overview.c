@@ -42,8 +42,10 @@ struct reason {
 /* Write the run of deaths that ends here. */
 static void end_run(struct reason *r)
 {
-    if (r->in_step > 0)
-        buf_printf(&r->deaths, "%lld %lld ", (long long)r->step, (long long)r->in_step);
+    if (r->in_step > 0) {
+        out_int(&r->deaths, r->step);
+        out_int(&r->deaths, r->in_step);
+    }
     r->in_step = 0;
 }
 
