@@ -87,7 +87,8 @@ static const char *const town[] = {
     /* Batches: an open one with a member, one that has ended, one whose keep is over. */
     "batch open finally apart pay", "A:0 add apart batch open x", "add apart batch open x",
     "batch ended then apart", "batch_seal ended", "batch over keep 1s",
-    "H:0 add apart batch over x", "cancel $H", "batch_seal over", "batch empty",
+    "H:0 add apart batch over x", "cancel $H", "batch_seal over", "batch closing",
+    "add closing batch closing x", "batch_seal closing", "batch empty",
     /* Schedules: planned ones, in every kind of overlap, one whose last job runs, a paused one. */
     "schedule_set daily cron @daily queue apart then web pay",
     "schedule_set skip every 1s queue apart overlap skip pay",
@@ -300,6 +301,7 @@ static const struct town_call town_calls[] = {
     {"oa", "bulk retry web dead reason T* spread 1h"},
     {"oa", "bulk cancel mail due rate 5/s"},
     {"oa", "bulk cancel door parked"},
+    {"oa", "+2000;bulk cancel closing due"},
     {"oa", "bulk cancel key parked key k1"},
     {"oa", "bulk reschedule many parked at +1h"},
     {"oa", "bulk purge web done"},
