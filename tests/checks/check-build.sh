@@ -17,6 +17,10 @@ install -m 644 "$source/packaging/debian/laterd.yaml" "$work/packaged.yaml" # th
 env -i "$build/laterd" --config "$work/packaged.yaml" --print-config >"$work/laterd.yaml"
 diff -u "$source/etc/laterd.yaml" "$work/laterd.yaml"
 sh "$source/scripts/unit-of-instances" <"$source/systemd/laterd.service" | diff - "$build/systemd/laterd@.service"
+# A merge left nothing behind in a document.
+if grep -nE '^(<<<<<<<|>>>>>>>) ' "$source"/*.md "$source"/doc/*.md >&2; then
+    exit 1
+fi
 # Every document is installed: the others, and messages, refer to it.
 for document in "$source"/doc/*.md; do
     case " $(sed 's/\\$//' "$source/Makefile.am" | tr '\n\t' '  ') " in
