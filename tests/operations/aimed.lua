@@ -623,7 +623,8 @@ function scenarios.foreign_types()
     redis('SET', key(name), 'x')
     step({}, {ends(h, #names + 2 + i, #names + 2 + i)}) -- plain jobs: reads less
     step({}, {}, nil, {{h[i], 'retry', 1500}})
-    step({{'a', 2}}, {ends(h, 2 * #names + 2 + i, 2 * #names + 2 + i)}, nil, {{h[#h - 2 * i], 'retry', 1500}, {h[#h - 2 * i - 1], 'done', 5000}})
+    step({{'a', 2}}, {ends(h, 2 * #names + 2 + i, 2 * #names + 2 + i)}, nil,
+         {{h[#h - 2 * i], 'retry', 1500}, {h[#h - 2 * i - 1], 'done', 5000}})
     redis('DEL', key(name))
     if held then
       keys.restore(held)
