@@ -180,7 +180,8 @@ const struct conf_limit *conf_limit(const struct conf *conf, const char *name);
 
 /*
  * Append them as Redis stores them. A limit: "semaphore N keep|kill" or "rate ALGORITHM N PER_MS
- * BURST". The gates that a queue has: "lock=NAME sem=NAME rate=NAME".
+ * BURST". The gates that a queue has: "lock=NAME sem=NAME rate=NAME",
+ * of a fair one behind "fair=1 w=WEIGHT:KEY ...".
  */
 void conf_limit_text(const struct conf_limit *limit, struct buf *out);
 void conf_queue_gates(const struct conf_queue *queue, struct buf *out);

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "conf/conf_row.h"
 
 #define KEY "{key}"
 #define NAME_MAX_BYTES 256
+#define WEIGHT_MAX 1000
 #define SLIDING_MAX 10000 /* the library keeps every start of its period */
 
 int conf_gate_check_name(const char *name, struct err *err)
@@ -105,12 +107,42 @@ int conf_limit_check(struct conf_limit *limit, const bool *given, int *ret_row, 
                           : check_semaphore(given, ret_row, err);
 }
 
+int conf_weight_check(const char *item, struct err *err)
+{
+    const char *weight = strrchr(item, '=');
+    size_t n = weight != NULL ? (size_t)(weight - item) : 0;
+    int64_t value;
+
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)item[i] <= 0x20 || item[i] == 0x7f)
+            n = 0;
+    if (n < 1 || n > NAME_MAX_BYTES)
+        return err_set(err, ERR_CONFIG,
+                       "\"%s\": write KEY: WEIGHT, the key of the jobs without blanks, 1 to %d "
+                       "bytes",
+                       conf_show(item).s, NAME_MAX_BYTES);
+    if (text_parse_int(weight + 1, 1, WEIGHT_MAX, &value) < 0)
+        return err_set(err, ERR_CONFIG, "\"%s\": a weight is a whole number from 1 to %d",
+                       conf_show(item).s, WEIGHT_MAX);
+    return 0;
+}
+
+static int check_fair(const struct conf_queue *queue, struct err *err)
+{
+    return queue->weights.n == 0 || queue->fair != 0
+               ? 0
+               : err_set(err, ERR_CONFIG, "weights belong to a fair queue: write fair: true");
+}
+
 int conf_queue_check_gates(const struct conf *conf, const struct conf_queue *queue,
                            const char **ret_path, struct err *err)
 {
     const struct conf_limit *semaphore = conf_limit(conf, queue->semaphore);
     const struct conf_limit *rate = conf_limit(conf, queue->rate);
 
+    *ret_path = "weights";
+    if (check_fair(queue, err) < 0)
+        return -1;
     *ret_path = "semaphore";
     if (semaphore != NULL && semaphore->is_rate)
         return err_set(err, ERR_CONFIG, "semaphore: \"%s\" is a rate in limits: write rate: %s",
@@ -155,6 +187,15 @@ void conf_queue_gates(const struct conf_queue *queue, struct buf *out)
     } gates[] = {{"lock", queue->lock}, {"sem", queue->semaphore}, {"rate", queue->rate}};
     const char *blank = "";
 
+    if (queue->fair != 0) {
+        buf_puts(out, "fair=1");
+        blank = " ";
+    }
+    for (size_t i = 0; i < queue->weights.n; i++) {
+        const char *item = queue->weights.at[i], *weight = strrchr(item, '=');
+
+        buf_printf(out, " w=%s:%.*s", weight + 1, (int)(weight - item), item);
+    }
     for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
         if (gates[i].name[0] == '\0')
             continue;

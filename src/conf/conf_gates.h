@@ -13,6 +13,9 @@ int conf_gate_check_name(const char *name, struct err *err);
 /* The same for a name that `limits:` defines; it must have more than {key}. */
 int conf_limit_check_name(const char *name, struct err *err);
 
+/* "KEY=WEIGHT" of a tenant of a fair queue. */
+int conf_weight_check(const char *item, struct err *err);
+
 /*
  * Find out whether the limit is a semaphore or a rate, and check it. given: for each of
  * conf_limit_rows, whether it was written. On failure *ret_row is the wrong row, or -1 when a row
@@ -20,7 +23,8 @@ int conf_limit_check_name(const char *name, struct err *err);
  */
 int conf_limit_check(struct conf_limit *limit, const bool *given, int *ret_row, struct err *err);
 
-/* -1 when the queue names a rate as semaphore, or a semaphore as rate: *ret_path is the row. */
+/* -1 when the queue names a rate as semaphore, a semaphore as rate, or weights without being fair:
+ * *ret_path is the row. */
 int conf_queue_check_gates(const struct conf *conf, const struct conf_queue *queue,
                            const char **ret_path, struct err *err);
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "base/text.h"
+#include "conf/conf_gates.h"
 
 #define LIMIT_NAMES "as, core, cpu, data, fsize, memlock, nofile, nproc, stack"
 
@@ -121,6 +122,8 @@ static int check_pair(const struct conf_row *row, const char *item, struct err *
     if (item[n] != '=')
         return err_set(err, ERR_CONFIG, "\"%s\" has no value: write NAME: value",
                        conf_show(item).s);
+    if (strcmp(row->path, "weights") == 0)
+        return conf_weight_check(item, err);
     if (strcmp(row->path, "announce") == 0)
         return 0; /* redis/sentinel.c knows what an address is */
     return conf_variable_check(item, n, err);

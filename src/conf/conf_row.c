@@ -12,6 +12,7 @@ static const char *const words_web_payloads[] = {"false", "true", NULL};
 static const char *const words_strict[] = {"false", "true", NULL};
 static const char *const words_no_new_privileges[] = {"false", "true", NULL};
 static const char *const words_private_tmp[] = {"false", "true", NULL};
+static const char *const words_fair[] = {"false", "true", NULL};
 static const char *const words_log_level[] = {"error", "warn", "notice", "info", "debug", NULL};
 static const char *const words_log_format[] = {"text", "json", NULL};
 static const char *const words_mode[] = {"exec", "stream", "plugin", NULL};

@@ -54,6 +54,7 @@ static const struct key_rule alone[] = {
     {"index:state", "hash"},
     {"recents", "zset"},
     {"bulks", "zset"},
+    {"fair", "hash"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
@@ -73,6 +74,9 @@ static const struct key_rule more[] = {
     {"total:", "string"},      {"keys:", "string"},
     {"top:", "zset"},          {"seen:", "string"},
     {"recent:", "list"},       {"bulk:", "hash"},
+    {"fair:", "zset"},         {"fair-next:", "zset"},
+    {"fair-debts:", "zset"},   {"fair-runs:", "hash"},
+    {"fair-used:", "hash"},    {"fair-jobs:", "zset"},
 };
 
 const char *keys_type(const char *rest, size_t n)

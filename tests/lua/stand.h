@@ -31,12 +31,16 @@ static const char *const more_town[] = {
     "v1_tidy $w 1 mail 5000 3 series:mail 6:5 keys 1~2~3~4~k room 50",
     ".HSET R:config max_payload 1048576", ".ZADD R:schedule:gone 99999999999999 gone",
     "bulk retry web dead rate 1/1h", "3:3 schedules skip", "4:3 schedules queue",
+    /* A fair queue: tenants with due and later jobs, and one with a debt. */
+    "v1_declare $w 0 1 turns fair=1~w=2:b", "add_many turns key a -- 1 2 3 4 5 6 7 8 9 10 11 12",
+    "add_many turns key b priority 3 -- 1 2 3", "add turns key c in 2s x", "add turns x",
+    ".ZADD R:fair-debts:turns 900000 gone",
     "add_many beside 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24"};
 
 static const char *const stand_queues[] = {
     "mail", "web",   "nobody",  "bad",   "door",  "third", "undef", "many",  "rates", "over",
     "run",  "fence", "permits", "pair",  "key",   "gcra",  "slide", "fixed", "soon",  "late",
-    "set",  "out",   "far",     "apart", "keyed", "raw",   "off",   "fresh"};
+    "set",  "out",   "far",     "apart", "keyed", "raw",   "off",   "fresh", "turns"};
 
 /* What operators, callers and workers do beside the steps. */
 static const char *const stand_work[] = {

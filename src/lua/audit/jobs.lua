@@ -2,8 +2,8 @@
 -- name). Each job must be in exactly one set, and have its payload.
 
 local audit_jobs = module 'audit/jobs'
-local audit, audit_gates, pins, jobs = use(
-  'audit/audit', 'audit/gates', 'broadcast/pins', 'core/jobs')
+local audit, audit_gates, audit_tenants, pins, jobs = use(
+  'audit/audit', 'audit/gates', 'audit/tenants', 'broadcast/pins', 'core/jobs')
 local ask_many, ask, queue_of = audit.ask_many, audit.ask, audit.queue_of
 local worker_of, left_to, lost_payload = audit.worker_of, audit.left_to, audit.lost_payload
 local is_bad_score, mend_record, leave = audit.is_bad_score, audit.mend_record, audit.leave
@@ -128,6 +128,9 @@ local function judge_waiting(ctx, row, set)
     end)
   else
     judge_target(ctx, row)
+    if string.find(set.name, '^q:') then
+      audit_tenants.job(ctx, row, set.score)
+    end
   end
 end
 

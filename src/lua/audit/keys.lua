@@ -2,8 +2,8 @@
 -- namespace, and those of one job, worker, filter or bulk each.
 
 local audit_keys = module 'audit/keys'
-local audit, audit_bulks, audit_seen, jobs, change = use(
-  'audit/audit', 'audit/bulks', 'audit/seen', 'core/jobs', 'txn/change')
+local audit, audit_bulks, audit_seen, audit_tenants, jobs, change = use(
+  'audit/audit', 'audit/bulks', 'audit/seen', 'audit/tenants', 'core/jobs', 'txn/change')
 local queue_of, mend_record, bury, LOST = audit.queue_of, audit.mend_record, audit.bury, audit.LOST
 
 -- Judge a key big:<id>. If no job uses the payload, it is removed; without any record it is all
@@ -46,6 +46,8 @@ function audit_keys.each_key(ctx, pairs_of)
       end)
     elseif is ~= 'none' and string.find(name, '^seen:') then
       audit_seen.generation(ctx, name)
+    elseif is ~= 'none' and string.find(name, '^fair%-jobs:') then
+      audit_tenants.jobs(ctx, name)
     elseif is ~= 'none' and name == 'bulks' then
       audit_bulks.list(ctx)
     elseif is ~= 'none' and string.find(name, '^bulk:') then

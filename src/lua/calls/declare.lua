@@ -4,17 +4,19 @@
 -- Takes the gates from the configuration of a worker. Limits: only definitions that R:limits lacks
 -- are filled in. A limit that differs gets a note limit-differs:<name>, and the reply has the
 -- definition in force ('' when there are too many definitions to take a new one). definition: as in
--- later_limits. gates: "lock=<name> sem=<name> rate=<name>", those there are; '' for a queue
--- without any. The newest gates of a queue win: they are written where they differ, and '' removes
--- what was there. That gets a note queue-gates:<queue>, unless this worker itself wrote what is
--- replaced (R:worker:<epoch> gates:<queue>).
+-- later_limits. gates: "lock=<name> sem=<name> rate=<name>", those there are, behind "fair=1" and
+-- up to 64 "w=<weight>:<tenant>" where places are shared by tenants; '' for a queue without any.
+-- The newest gates of a queue win: they are written where they differ, and '' removes what was
+-- there. That gets a note queue-gates:<queue>, unless this worker itself wrote what is replaced
+-- (R:worker:<epoch> gates:<queue>).
 -- At most 1000 limits and 2000 queues. All or nothing. Not allow-oom.
 -- Errors: ELATER_ARGS GATE QUEUE TYPE WORKER. Cost: O(NL + NQ + templates + those it lets in), and
 -- for each new template O(gates with waiters).
 
-local beats, workers, tidy, clock, gate, limits, waiters, wanted, limit_calls = use(
-  'calls/beat', 'calls/register', 'calls/tidy', 'core/clock', 'gates/gate', 'gates/limits',
-  'gates/waiters', 'gates/wanted', 'public/limit')
+local beats, workers, tidy, clock, passes, tenants, gate, limits, waiters, wanted,
+      limit_calls = use(
+  'calls/beat', 'calls/register', 'calls/tidy', 'core/clock', 'fair/passes', 'fair/tenants',
+  'gates/gate', 'gates/limits', 'gates/waiters', 'gates/wanted', 'public/limit')
 local LIMITS_MAX = 1000
 local QUEUES_MAX = 2000
 
@@ -34,9 +36,24 @@ local function check_definition(name, text)
   return limit.kind
 end
 
+-- -> the words with which the text of a fair queue begins: that it is, and the weights of tenants
+local function fair_words(text)
+  local words = {}
+  if string.find(text, '^fair=1%f[ %z]') then
+    words[1] = 'fair=1'
+    for weight, tenant in string.gmatch(text, ' w=(%d+):(%S+)') do
+      local n = whole(weight)
+      if n and n >= 1 and n <= tenants.WEIGHT_MAX and #words <= tenants.WEIGHTS_MAX then
+        words[#words + 1] = 'w=' .. int(n) .. ':' .. tenant
+      end
+    end
+  end
+  return words
+end
+
 -- Refuse a text that wanted.queue_gates does not read as it was written.
 local function check_queue_gates(queue, text)
-  local of_queue, words = wanted.queue_gates(text) or {}, {}
+  local of_queue, words = wanted.queue_gates(text) or {}, fair_words(text)
   for _, kind in ipairs({'lock', 'sem', 'rate'}) do
     if of_queue[kind] then
       limits.check_gate_name(kind, of_queue[kind])
@@ -90,8 +107,8 @@ local function fill_limits(ledger, definitions, kinds)
 end
 
 -- Write the gates of the queues, and in the fields of the worker what it declared.
-local function set_queues(R, epoch, queues, now_ms)
-  local worker = R .. ':worker:' .. epoch
+local function set_queues(R, epoch, queues, now_us)
+  local worker, now_ms = R .. ':worker:' .. epoch, clock.ms(now_us)
   local was = read_fields(R .. ':queues', every_second(queues, 1))
   local own = read_fields(worker, every_second(queues, 1, 'gates:'))
   for i = 1, #queues / 2 do
@@ -105,6 +122,10 @@ local function set_queues(R, epoch, queues, now_ms)
         db('HDEL', R .. ':queues', queue)
       else
         db('HSET', R .. ':queues', queue, text)
+      end
+      local is_fair = tenants.weights_in(text) ~= nil
+      if is_fair ~= (tenants.weights_in(in_force) ~= nil) then
+        passes.begin(R, queue, is_fair, now_us)
       end
     end
     if text ~= '' and own[i] ~= text then
@@ -139,7 +160,7 @@ register('later_v1_declare', {}, function(R, args)
   end
   local ledger = gate.ledger(R, clock.now_us())
   local differ = fill_limits(ledger, definitions, kinds)
-  set_queues(R, epoch, queues, ledger.now_ms)
+  set_queues(R, epoch, queues, ledger.now_us)
   waiters.hand_on(ledger)
   return differ
 end)

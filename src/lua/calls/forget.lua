@@ -27,7 +27,7 @@ register('later_v1_forget', {'allow-oom'}, function(R, args)
   end
   db('SREM', R .. ':names', queue)
   db('ZREM', R .. ':heads', queue)
-  for _, key in ipairs({':prio', ':paused', ':queues', ':unserved'}) do
+  for _, key in ipairs({':prio', ':paused', ':queues', ':unserved', ':fair'}) do
     db('HDEL', R .. key, queue)
   end
   db('HDEL', R .. ':config', 'max_payload:' .. queue)

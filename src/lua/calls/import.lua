@@ -18,10 +18,10 @@
 
 local imports = module 'calls/import'
 local batches, membership, chains, clock, events, jobs, uses, wanted, adds, calendar, schedules,
-      topics, change, commit = use(
+      topics, change, commit, tenants = use(
   'batch/batches', 'batch/membership', 'core/chains', 'core/clock', 'core/events', 'core/jobs',
   'core/uses', 'gates/wanted', 'public/add', 'schedule/calendar', 'schedule/schedules',
-  'topic/topics', 'txn/change', 'txn/commit')
+  'topic/topics', 'txn/change', 'txn/commit', 'fair/tenants')
 local MANY_BYTES = 16777216
 local OPTIONS = adds.OPTIONS
 local NOT_HERE = {['in'] = true, at = true, unique_for = true}
@@ -203,6 +203,7 @@ end
 
 -- Write checked jobs that have neither token nor unique key. jobs, payloads: as many of each.
 function imports.write_many(R, queue, list, payloads, now_us)
+  local is_fair = tenants.are_kept(R, queue)
   adds.check_names(R, queue)
   local first, earliest = clock.tick(R, now_us, #list), math.huge
   for k, job in ipairs(list) do
@@ -212,6 +213,9 @@ function imports.write_many(R, queue, list, payloads, now_us)
     adds.put_record(R, id, record_of(job, job.big and '' or payload), job.big and payload)
     change.is_new(key, 'zset', id)
     db('ZADD', key, job.due, id)
+    if is_fair then
+      tenants.put(R, id, job, job.due)
+    end
     if job.priority ~= 5 then
       jobs.flag_set(R, queue, int(job.priority))
     end

@@ -9,9 +9,10 @@
 -- Errors: ELATER_ARGS QUEUE TYPE. Cost: O(removed log n).
 
 local purges = module 'calls/purge'
-local membership, pins, clock, events, job_sets, jobs, gate, uniques, waiters, commit = use(
+local membership, pins, clock, events, job_sets, jobs, tenants, gate, uniques, waiters,
+      commit = use(
   'batch/membership', 'broadcast/pins', 'core/clock', 'core/events', 'core/job_sets', 'core/jobs',
-  'gates/gate', 'gates/uniques', 'gates/waiters', 'txn/commit')
+  'fair/tenants', 'gates/gate', 'gates/uniques', 'gates/waiters', 'txn/commit')
 local MOST = {due = 100, parked = 40, dead = 200, done = 200}
 local BYTES = 1048576
 
@@ -37,6 +38,16 @@ local function drop(R, queue, ids, records, now_ms)
   end
 end
 
+-- These waiting jobs are those of tenants, where the queue is fair.
+local function leave_tenants(R, queue, ids, records)
+  if tenants.are_kept(R, queue) then
+    for i, id in ipairs(ids) do
+      local job = jobs.parse(records[i])
+      tenants.remove(R, id, job or {queue = queue, priority = 5})
+    end
+  end
+end
+
 -- Remove these jobs with ids from a set of the queue. records: as job_sets.read_records returns
 -- them, for waiting and parked ones. The caller hands on what parked ones were let in at. Dead and
 -- done jobs ended before: their ends were announced then, and a unique key that is still taken has
@@ -49,6 +60,7 @@ function purges.remove(ledger, queue, state, set, ids, records)
     end
   elseif ids[1] then
     db('ZREM', set.key, unpack(ids))
+    leave_tenants(R, queue, ids, records)
   end
   if state == 'parked' or state == 'due' then
     drop(R, queue, ids, records, ledger.now_ms)

@@ -49,7 +49,7 @@ local function adopt(R, id, start, epoch, old, ledger)
                                                               (tries.starts == start and
                                                                was_reaped(R, id, start, old))) and
      waiters.regain_gates(ledger, id, job, state) then
-    db('ZREM', jobs.waiting_key(R, job, tries), id)
+    jobs.leave_waiting(R, id, job, tries)
     tries.attempts = math.max(tries.attempts + start - tries.starts, 1)
     tries.starts = start
     db('HSET', R .. ':tries', id, jobs.tries_text(tries, tries.due or now_ms))

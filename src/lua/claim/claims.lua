@@ -5,14 +5,16 @@
 -- far), bytes (of records that may still be read), peek (of raw members that are read for their
 -- scores), parked (so far), groups (the reply, filled by starting.lua), solo_due, ledger
 -- (gates/gate.lua), is_more (the step stopped at a bound: more jobs may be due). Of the queues that
--- the step names: names, flags, paused, gates, heads (of R:heads, by number).
+-- the step names: names, flags, paused, gates, heads (of R:heads, by number), is_fair (queue ->
+-- whether it is to be fair), fair (queue -> weights of its tenants, which take turns).
 
 local claims = module 'claim/claims'
-local pins, tidy, granted, idle, judge, starting, steps, waiting, instant, jobs, grants, waiters,
-      wanted, change, commit, txn = use(
+local pins, tidy, granted, idle, judge, starting, steps, waiting, instant, jobs, passes, tenants,
+      turns, grants, waiters, wanted, change, commit, txn = use(
   'broadcast/pins', 'calls/tidy', 'claim/granted', 'claim/idle', 'claim/judge', 'claim/starting',
-  'claim/steps', 'claim/waiting', 'core/instant', 'core/jobs', 'gates/grants', 'gates/waiters',
-  'gates/wanted', 'txn/change', 'txn/commit', 'txn/txn')
+  'claim/steps', 'claim/waiting', 'core/instant', 'core/jobs', 'fair/passes', 'fair/tenants',
+  'fair/turns', 'gates/grants', 'gates/waiters', 'gates/wanted', 'txn/change', 'txn/commit',
+  'txn/txn')
 
 claims.STEP_BYTES = 1048576 -- of the records of jobs that a step starts, at most
 claims.CLAIMS_MAX = 512     -- jobs that it starts, at most
@@ -41,7 +43,7 @@ local function remember(R, queue, flags, head)
 end
 
 -- Claim, park or bury the rows of a chunk, until the call has `most` claims. -> the head of the
--- rows that stay, how many were parked
+-- rows that stay, how many were parked, how many rows were handled
 local function take(R, b, max_payload, head, most, ctx)
   local judged = judge.judge(R, b, max_payload, ctx)
   local handled, parked = starting.start_all(R, b, judged, most, ctx)
@@ -49,7 +51,7 @@ local function take(R, b, max_payload, head, most, ctx)
   for i = handled + 1, b.n do
     head = math.min(head, b.raws[i] and ctx.now_ms or b.dues[i])
   end
-  return head, parked
+  return head, parked, handled
 end
 
 -- Claim the due jobs of a queue, up to `room`. Jobs that are parked make room for the jobs behind
@@ -84,6 +86,43 @@ local function claim_due(R, queue, room, max_payload, ctx)
   -- A job behind the parked ones may be free to start.
   ctx.is_more = ctx.is_more or head <= ctx.now_ms
   return head, flags
+end
+
+-- -> when the first waiting job of a fair queue is due, the flags of priorities that are still true
+local function fair_head(R, queue, ctx)
+  local head, kept = math.huge, ''
+  for _, digit in ipairs(tenants.digits(R, queue)) do
+    local row = db('ZRANGE', R .. ':q:' .. queue .. ':' .. digit, 0, 0, 'WITHSCORES')
+    head = row[2] and math.min(head, to_due(row[2])) or head
+    kept = row[2] and digit ~= '5' and kept .. digit or kept
+  end
+  if head <= ctx.now_ms and not ctx.is_more and
+     db('ZCARD', R .. ':fair:' .. queue) == 0 and ctx.parked == 0 and ctx.bytes > 0 then
+    passes.begin(R, queue, true, ctx.now_us) -- it has no tenant: a key was lost or written by hand
+    ctx.is_more = true
+  end
+  return head, kept
+end
+
+-- The same for a fair queue: tenants take turns.
+local function claim_turns(R, queue, room, max_payload, ctx)
+  local most, weights = ctx.claimed + room, ctx.fair[queue]
+  waiting.adopt_raw(R, queue, ctx)
+  for _ = 1, LOOK.rounds do
+    local left = ctx.bytes > 0 and most - ctx.claimed or 0
+    left = ctx.parked >= LOOK.parked_max and math.min(left, LOOK.few) or left
+    if left <= 0 then
+      break
+    end
+    local b, is_more = turns.gather(R, queue, left, weights, ctx)
+    local _, parked, handled = take(R, b, max_payload, math.huge, most, ctx)
+    turns.leave(R, b, handled, ctx)
+    ctx.parked = ctx.parked + parked
+    if parked == 0 and not b.has_caused and not (is_more and b.n == 0) then
+      break
+    end
+  end
+  return fair_head(R, queue, ctx)
 end
 
 -- Claim the first suspect, which runs alone, if this worker may run it now. -> head, flags
@@ -138,8 +177,18 @@ local function room_left(most, ctx)
   return ctx.bytes > 0 and not ctx.solo and most - ctx.claimed or 0
 end
 
+-- A queue that becomes fair, or is so no more, goes a part of the way.
+local function claim_waiting(R, queue, room, max_payload, ctx)
+  local is_fair = ctx.is_fair[queue]
+  if (is_fair or claims.has_flag(ctx, queue, 'f')) and passes.advance(R, queue, is_fair,
+                                                                        ctx.now_us) then
+    ctx.is_more = true
+  end
+  return (ctx.fair[queue] and claim_turns or claim_due)(R, queue, room, max_payload, ctx)
+end
+
 -- What is claimed from a queue behind pinned jobs, in this order.
-local WAYS = {claim_solo, claim_granted, claim_due}
+local WAYS = {claim_solo, claim_granted, claim_waiting}
 
 -- Claim from one queue. -> its head for the reply
 local function claim_queue(R, queue, room, max_payload, ctx)
@@ -158,7 +207,9 @@ local function claim_queue(R, queue, room, max_payload, ctx)
     local its_head, its_flags = WAYS[i](R, queue, room_left(most, ctx), max_payload, ctx)
     head, flags = math.min(head, its_head), its_flags .. flags
   end
-  remember(R, queue, flags .. (claims.has_flag(ctx, queue, 'a') and 'a' or ''), head)
+  local f = (ctx.is_fair[queue] or claims.has_flag(ctx, queue, 'f')) and
+            db('HEXISTS', R .. ':fair', queue) == 1 and 'f' or ''
+  remember(R, queue, flags .. (claims.has_flag(ctx, queue, 'a') and 'a' or '') .. f, head)
   head = math.min(head, pinned_head)
   return head == math.huge and -1 or head
 end
@@ -214,13 +265,20 @@ function claims.read_queues(R, queues, ctx)
     end
     names[i], room[name] = name, its_room < most and its_room or most
   end
-  ctx.names, ctx.gates = names, {}
+  ctx.names, ctx.gates, ctx.fair, ctx.is_fair = names, {}, {}, {}
   if #names > 0 then
     ctx.paused, ctx.flags = txn.know(R .. ':paused', names), txn.know(R .. ':prio', names)
     local texts = txn.know(R .. ':queues', names)
     for i = 1, #names do
       local text = texts[names[i]]
       ctx.gates[names[i]] = text and wanted.queue_gates(text) or nil
+      local weights = tenants.weights_in(text)
+      ctx.is_fair[names[i]] = weights ~= nil
+      if weights then
+        -- A foreign type is met again by the claim from this queue, and fails that alone.
+        local ok, takes_turns = pcall(tenants.take_turns, R, names[i])
+        ctx.fair[names[i]] = ok and takes_turns and weights or nil
+      end
     end
   end
 end
@@ -269,7 +327,7 @@ end
 
 -- -> the numbers of the queues to claim from, in their order, those with a due suspect first
 local function turns_of(R, queues, heads, ctx)
-  local turns, rest = {}, {}
+  local order, rest = {}, {}
   for i = 1, #queues do
     if ctx.ledger.let_in[ctx.names[i]] then
       heads[i] = nil
@@ -277,14 +335,14 @@ local function turns_of(R, queues, heads, ctx)
     if not heads[i] then
       -- The claim tells of a foreign type.
       local ok, is_first = pcall(has_due_suspect, R, queues[i], ctx)
-      local list = ok and is_first and turns or rest
+      local list = ok and is_first and order or rest
       list[#list + 1] = i
     end
   end
   for i = 1, #rest do
-    turns[#turns + 1] = rest[i]
+    order[#order + 1] = rest[i]
   end
-  return turns
+  return order
 end
 
 -- Lower the room of each queue to what the step may still claim: nothing beside a job that runs

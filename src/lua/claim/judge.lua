@@ -64,7 +64,7 @@ local function judge_row(R, b, i, max_payload, ctx)
     b.gates[i], why = wanted.gates_of(job, ctx.gates[b.queue])
   end
   b.whys[i] = why
-  if why or b.raws[i] or b.gates[i] or job.u or job.n or job.S then
+  if why or b.raws[i] or b.gates[i] or job.u or job.n or job.S or ctx.fair[b.queue] then
     b.is_special[i] = true
   end
   b.has_members = b.has_members or job and job.b ~= nil

@@ -8,11 +8,11 @@
 -- lock, or a semaphore with on_lost kill.
 
 local starting = module 'claim/starting'
-local chains, clock, events, jobs, gate, grants, holding, waiters, adds, series, change, commit,
-      txn = use(
-  'core/chains', 'core/clock', 'core/events', 'core/jobs', 'gates/gate', 'gates/grants',
-  'gates/holding', 'gates/waiters', 'public/add', 'series/series', 'txn/change', 'txn/commit',
-  'txn/txn')
+local chains, clock, events, jobs, charges, gate, grants, holding, waiters, adds, series, change,
+      commit, txn = use(
+  'core/chains', 'core/clock', 'core/events', 'core/jobs', 'fair/charges', 'gates/gate',
+  'gates/grants', 'gates/holding', 'gates/waiters', 'public/add', 'series/series', 'txn/change',
+  'txn/commit', 'txn/txn')
 
 -- ---- what is written of the starts of a chunk
 
@@ -35,8 +35,11 @@ local function write_starts(R, s, ctx)
 end
 
 -- Write to R:holds what the job holds from its start to its end.
-local function hold(R, b, i)
-  local id, text = b.ids[i], holding.holding_started(b.gates[i], b.jobs[i] or {})
+local function hold(R, b, i, ctx)
+  local id, job, weights = b.ids[i], b.jobs[i] or {}, ctx.fair[b.queue]
+  local share = weights and not b.is_pinned and charges.begin(R, b.queue, job.K or '', weights,
+                                                              ctx.now_us) or nil
+  local text = holding.holding_started(b.gates[i], job, share)
   if text then
     db('HSET', R .. ':holds', id, text)
   elseif b.is_granted then
@@ -92,10 +95,10 @@ function starting.tell_started(b, from, to, tries)
 end
 
 -- Rows that belong to a batch have something to hold, and are not special for that.
-local function hold_batches(R, b, run)
+local function hold_batches(R, b, run, ctx)
   for i = run.from, b.has_members and run.to or 0 do
     if b.jobs[i] and b.jobs[i].b and not b.is_special[i] then
-      hold(R, b, i)
+      hold(R, b, i, ctx)
     end
   end
 end
@@ -115,7 +118,7 @@ end
 local function start_run(R, b, run, s, ctx)
   local t = run.tries and jobs.tries(run.tries) or starting.NEVER_TRIED
   starting.start_rows(ctx, s, b, run.from, run.to, run.fence, t, run.gated)
-  hold_batches(R, b, run)
+  hold_batches(R, b, run, ctx)
   if b.has_keys and not run.tries then
     count_keys(R, b, run)
   end
@@ -187,7 +190,7 @@ local function handle_special(R, b, i, fence, ctx)
     b.parked = b.parked + 1
     return nil
   end
-  hold(R, b, i)
+  hold(R, b, i, ctx)
   local gates = b.gates[i]
   return gates and (waiters.must_end(ctx.ledger, gates) and 2 or 1) or 0
 end

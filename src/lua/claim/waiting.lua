@@ -12,7 +12,9 @@
 -- judge.lua adds records, tries, jobs, gates and whys; starting.lua writes.
 
 local waiting = module 'claim/waiting'
-local job_sets, txn = use('core/job_sets', 'txn/txn')
+local clock, job_sets, jobs, adds, at_once, commit, txn = use(
+  'core/clock', 'core/job_sets', 'core/jobs', 'public/add', 'public/add_at_once', 'txn/commit',
+  'txn/txn')
 local RAW_ROWS = 16
 local RAW_BYTES = 1048576
 
@@ -101,6 +103,28 @@ local function take_raw(R, b, room, ctx)
     ctx.next_raw = next_raw
   end
   return next_raw.due
+end
+
+-- Make the first due raw members of a fair queue jobs, which have the tenant '', or bury them.
+function waiting.adopt_raw(R, queue, ctx)
+  local key, b = R .. ':due:' .. queue, waiting.new_chunk(queue)
+  if db('EXISTS', key) == 0 then
+    return
+  end
+  take_raw(R, b, RAW_ROWS, ctx)
+  for i = 1, b.n do
+    local raw, job = b.raws[i], {queue = queue, priority = 5}
+    db('ZREM', key, raw)
+    if b.whys[i] then
+      adds.bury_new(R, job, raw, b.whys[i], ctx.now_us)
+    else
+      local id = clock.id(clock.tick(R, ctx.now_us, 1))
+      adds.insert(R, id, job, raw)
+      jobs.enqueue(R, id, job, at_once.NEW, b.dues[i], true)
+      commit.count(R, 'added', queue, 1)
+    end
+  end
+  ctx.is_more = ctx.is_more or b.n == RAW_ROWS
 end
 
 local function append(b, from, i)

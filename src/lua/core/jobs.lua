@@ -1,9 +1,10 @@
 -- The data of a job: its record, its tries, where it waits, how it ends.
 
 local jobs = module 'core/jobs'
-local membership, pins, chains, events, holding, uniques, adds, calendar, change, commit = use(
-  'batch/membership', 'broadcast/pins', 'core/chains', 'core/events', 'gates/holding',
-  'gates/uniques', 'public/add', 'schedule/calendar', 'txn/change', 'txn/commit')
+local membership, pins, chains, events, tenants, holding, uniques, adds, calendar, change,
+      commit = use(
+  'batch/membership', 'broadcast/pins', 'core/chains', 'core/events', 'fair/tenants',
+  'gates/holding', 'gates/uniques', 'public/add', 'schedule/calendar', 'txn/change', 'txn/commit')
 
 -- A record: a header, LF, then the payload bytes untouched.
 --   <flag><queue>[ <priority>][ <name>=<value>]... LF payload
@@ -161,8 +162,8 @@ function jobs.waiting_key(R, job, tries)
 end
 
 -- Add a flag to a queue. R:prio has its flags as a string: digits (priorities beside 5, which is
--- always read), 's' (suspects), 'p' (pinned jobs), 'g' (granted jobs) and 'a' (gates where it
--- stands aside).
+-- always read), 's' (suspects), 'p' (pinned jobs), 'g' (granted jobs), 'a' (gates where it stands
+-- aside) and 'f' (it has rows of tenants, fair/tenants.lua).
 function jobs.flag_set(R, queue, flag)
   local flags = db('HGET', R .. ':prio', queue) or ''
   if not string.find(flags, flag, 1, true) then
@@ -199,10 +200,24 @@ function jobs.lower_head(R, queue, due, is_new)
   commit.wake(R, queue)
 end
 
+-- Is the job, which waits, one of a tenant? Pinned jobs and suspects are not.
+local function has_tenant(R, job, tries)
+  return not job.W and tries.crashes < SOLO_CRASHES and tenants.are_kept(R, job.queue)
+end
+
+-- A waiting job leaves its set.
+function jobs.leave_waiting(R, id, job, tries)
+  db('ZREM', jobs.waiting_key(R, job, tries), id)
+  tenants.remove(R, id, job)
+end
+
 -- Put a job with a record into the waiting set of its queue. is_new: as in jobs.lower_head
 function jobs.enqueue(R, id, job, tries, due, is_new)
   local key, flag = jobs.waiting_key(R, job, tries)
   db('ZADD', key, due, id)
+  if has_tenant(R, job, tries) then
+    tenants.put(R, id, job, due)
+  end
   if job.W then
     if is_new then
       adds.check_names(R, job.queue)

@@ -4,16 +4,17 @@
 -- after a line that says what its end causes: `then` if that is another job (core/chains.lua) or a
 -- mark in a calendar (schedule/calendar.lua), or `batch NAME` if it only belongs to that batch
 -- (batch/membership.lua); of a member with `then`, `then NAME`. So the call that ends a job need
--- not read its record, but for those with `then`.
+-- not read its record, but for those with `then`. A job of a fair queue has a line that tells when
+-- it started (fair/charges.lua).
 
 local holding = module 'gates/holding'
-local gate, change, txn = use('gates/gate', 'txn/change', 'txn/txn')
+local charges, gate, change, txn = use('fair/charges', 'gates/gate', 'txn/change', 'txn/txn')
 
 -- A job that starts holds its locks, its semaphores and its unique key until it ends; a rate only
--- counts its claim. -> text for R:holds, or nil
-function holding.holding_started(gates, job)
+-- counts its claim. share: its line of a fair queue, nil for none -> text for R:holds, or nil
+function holding.holding_started(gates, job, share)
   local is_followed = job.n or job.S
-  if not (gates or job.u or is_followed or job.b) then
+  if not (gates or job.u or is_followed or job.b or share) then
     return nil
   end
   local held = {is_followed and (job.b and 'then ' .. job.b or 'then') or
@@ -24,14 +25,18 @@ function holding.holding_started(gates, job)
   if job.u then
     held[#held + 1] = 'uniq:' .. (job.f or '0') .. ':' .. job.queue .. ':' .. job.u
   end
+  held[#held + 1] = share
   return #held > 0 and table.concat(held, '\n') or nil
 end
 
--- Add one part of R:holds to drops (gate -> holders) or to uniques ({name, id, for_until}*).
-local function read_line(holder, line, drops, order, uniques)
+-- Add one part of R:holds to drops (gate -> holders), to uniques ({name, id, for_until}*) or to
+-- shares (lines).
+local function read_line(holder, line, drops, order, uniques, shares)
   if string.find(line, '^uniq:') then
     local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')
     uniques[#uniques + 1] = name and {name, holder, whole(until_ms)} or nil
+  elseif string.find(line, '^fair ') then
+    shares[#shares + 1] = line
   elseif gate.read(line) then
     local holders = drops[line]
     if holders then
@@ -42,23 +47,24 @@ local function read_line(holder, line, drops, order, uniques)
   end
 end
 
--- -> the holders that hold something; gate -> its holders; the gates in order; the unique keys
+-- -> the holders that hold something; gate -> its holders; the gates in order; the unique keys; the
+-- lines of fair queues
 local function read_holds(holders, texts)
-  local gone, drops, order, uniques = {}, {}, {}, {}
+  local gone, drops, order, uniques, shares = {}, {}, {}, {}, {}
   for i, holder in ipairs(holders) do
     local text = texts[i]
     if text then
       gone[#gone + 1] = holder
       if string.find(text, '\n', 1, true) then
         for line in string.gmatch(text, '[^\n]+') do
-          read_line(holder, line, drops, order, uniques)
+          read_line(holder, line, drops, order, uniques, shares)
         end
       else
-        read_line(holder, text, drops, order, uniques)
+        read_line(holder, text, drops, order, uniques, shares)
       end
     end
   end
-  return gone, drops, order, uniques
+  return gone, drops, order, uniques, shares
 end
 
 local function drop_at(ledger, id, holders)
@@ -99,10 +105,11 @@ function holding.let_go(ledger, holders, texts)
   if not texts then
     return {}
   end
-  local gone, drops, order, uniques = read_holds(holders, texts)
+  local gone, drops, order, uniques, shares = read_holds(holders, texts)
   if #gone > 0 then
     db('HDEL', key, unpack(gone))
   end
+  charges.finish_all(ledger, shares)
   gate.load(ledger, order)
   drop_all(ledger, drops, order)
   return uniques

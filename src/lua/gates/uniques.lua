@@ -103,7 +103,7 @@ local function rewrite(R, id, was, state, tries, job, payload, due)
   if state == 'parked' then
     waiters.unpark(ledger, was.queue, id)
   end
-  db('ZREM', jobs.waiting_key(R, was, tries), id)
+  jobs.leave_waiting(R, id, was, tries)
   if was.big then
     change.drop_key(R .. ':big:' .. id)
   end

@@ -3,10 +3,10 @@
 -- taken back.
 
 local at_once = module 'public/add_at_once'
-local membership, chains, clock, events, job_sets, jobs, queue_names, uses, wanted, adds,
+local membership, chains, clock, events, job_sets, jobs, queue_names, uses, tenants, wanted, adds,
       series = use(
   'batch/membership', 'core/chains', 'core/clock', 'core/events', 'core/job_sets', 'core/jobs',
-  'core/queue_names', 'core/uses', 'gates/wanted', 'public/add', 'series/series')
+  'core/queue_names', 'core/uses', 'fair/tenants', 'gates/wanted', 'public/add', 'series/series')
 
 at_once.NEW = {crashes = 0}
 
@@ -106,6 +106,9 @@ end
 -- Write a job that is checked except for its gates, token and batch. -> [id, status, due_ms]
 function at_once.add_at_once(R, job, payload, now_us)
   local gates = redis.call('HGET', R .. ':queues', job.queue)
+  if gates and tenants.weights_in(gates) then
+    return adds.add_in_transaction(R, job, payload, now_us)
+  end
   if gates or job.has_options then
     adds.check_gates(R, job, wanted.queue_gates(gates))
   end

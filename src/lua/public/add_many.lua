@@ -5,9 +5,9 @@
 -- option). token and unique are refused: each names one job. Payloads: 1 to 1000, 16 MiB together.
 -- Errors: as later_add. Cost: O(k log n).
 
-local membership, clock, events, jobs, uses, wanted, adds, at_once, change, commit = use(
-  'batch/membership', 'core/clock', 'core/events', 'core/jobs', 'core/uses', 'gates/wanted',
-  'public/add', 'public/add_at_once', 'txn/change', 'txn/commit')
+local membership, clock, events, jobs, uses, tenants, wanted, adds, at_once, change, commit = use(
+  'batch/membership', 'core/clock', 'core/events', 'core/jobs', 'core/uses', 'fair/tenants',
+  'gates/wanted', 'public/add', 'public/add_at_once', 'txn/change', 'txn/commit')
 
 -- -> the job from which all are made, the number of the first payload's argument
 local function read_options(args, queue, now_ms)
@@ -46,8 +46,9 @@ local function check_payloads(R, queue, args, i)
   return n
 end
 
--- Write n jobs with the payloads from args[i] on. first: the clock number of the first id
-local function put_jobs(R, job, args, i, n, first)
+-- Write n jobs with the payloads from args[i] on. first: the clock number of the first id; is_fair:
+-- they have a tenant
+local function put_jobs(R, job, args, i, n, first, is_fair)
   local small, queue, replies = jobs.header(job), job.queue, {}
   uses.put_chain_names(R, job)
   local big = '+' .. string.sub(small, 2)
@@ -58,6 +59,9 @@ local function put_jobs(R, job, args, i, n, first)
     adds.put_record(R, id, is_big and big or small .. payload, is_big and payload)
     change.is_new(key, 'zset', id)
     db('ZADD', key, job.due, id)
+    if is_fair then
+      tenants.put(R, id, job, job.due)
+    end
     if job.b then
       membership.join(R, job.b, id)
     end
@@ -79,9 +83,10 @@ register('later_add_many', {}, function(R, args)
   local job, i = read_options(args, queue, clock.ms(now_us))
   local n = check_payloads(R, queue, args, i)
   adds.check_names(R, queue)
-  adds.check_gates(R, job, wanted.queue_gates(db('HGET', R .. ':queues', queue)))
+  local text = db('HGET', R .. ':queues', queue)
+  adds.check_gates(R, job, wanted.queue_gates(text))
   if job.b then
     membership.check_join(R, job, n)
   end
-  return put_jobs(R, job, args, i, n, clock.tick(R, now_us, n))
+  return put_jobs(R, job, args, i, n, clock.tick(R, now_us, n), tenants.are_kept(R, queue))
 end)

@@ -32,7 +32,7 @@ function cancels.cancel(ledger, id, state, job, tries, why)
   elseif state == 'parked' then
     waiters.unpark(ledger, job.queue, id)
   end
-  db('ZREM', jobs.waiting_key(R, job, tries), id)
+  jobs.leave_waiting(R, id, job, tries)
   jobs.finish(R, job, id, jobs.outcome('cancelled', 0, now_ms, tries.starts, why or
                                        'cancelled while waiting', ''), now_ms,
               tonumber(job.k or '0'))

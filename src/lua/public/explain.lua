@@ -44,9 +44,11 @@
 -- queues.
 
 local explain = module 'public/explain'
-local pins, rooms, clock, instant, jobs, gate, uniques, waiters, wanted, explain_gates = use(
-  'broadcast/pins', 'claim/rooms', 'core/clock', 'core/instant', 'core/jobs', 'gates/gate',
-  'gates/uniques', 'gates/waiters', 'gates/wanted', 'public/explain_gate')
+local pins, rooms, clock, instant, jobs, standing, tenants, gate, uniques, waiters, wanted,
+      explain_gates = use(
+  'broadcast/pins', 'claim/rooms', 'core/clock', 'core/instant', 'core/jobs', 'fair/standing',
+  'fair/tenants', 'gates/gate', 'gates/uniques', 'gates/waiters', 'gates/wanted',
+  'public/explain_gate')
 local LISTED = 20
 local TOLD = 3              -- how many of them the text names
 
@@ -284,7 +286,13 @@ local function list_workers(e, found)
   return explain.listed(words, #found.serving)
 end
 
--- -> how many due jobs of its queue are claimed before it
+-- Where its tenant stands, if the queue is fair.
+local function its_turn(e)
+  local is_one = e.state == 'waiting' and e.tries.crashes < SOLO_CRASHES
+  return is_one and standing.text(e.R, e.queue, e.job.K or '', e.now_ms) or ''
+end
+
+-- -> how many due jobs of its queue, or of its tenant in a fair one, are claimed before it
 local function due_before(e)
   if e.state ~= 'waiting' then
     return 0
@@ -292,6 +300,9 @@ local function due_before(e)
     return redis.call('ZRANK', e.R .. ':solo:' .. e.queue, e.id) or 0
   end
   local now, n = int(e.now_ms), redis.call('ZCARD', e.R .. ':granted:' .. e.queue)
+  if tenants.are_kept(e.R, e.queue) then
+    return tenants.due_before(e.R, e.id, e.job, e.now_ms)
+  end
   for p = 0, e.job.priority - 1 do
     n = n + redis.call('ZCOUNT', e.R .. ':q:' .. e.queue .. ':' .. int(p), '-inf', now)
   end
@@ -322,7 +333,7 @@ local function for_worker(e)
   end
   return 'room', 'no worker that serves queue ' .. e.queue .. ' has room: ' .. words ..
          (before > 0 and '; ' .. explain.plural(before, 'due job') .. ' of the queue before it' or
-          '')
+          '') .. its_turn(e)
 end
 
 -- -> waits_for, text of a job that is due, passes its gates and may run
@@ -335,7 +346,7 @@ local function startable(e, due_ms)
   if before > 0 then
     explain.tell(e, 'ahead', before)
     return 'turn', explain.plural(before, 'due job') .. ' of queue ' .. e.queue .. ' stand' ..
-           (before == 1 and 's' or '') .. ' before it; ' .. where .. ' has room'
+           (before == 1 and 's' or '') .. ' before it; ' .. where .. ' has room' .. its_turn(e)
   elseif e.state ~= 'waiting' then
     return 'nothing', 'it is about to start, ' .. where .. ' has room'
   end

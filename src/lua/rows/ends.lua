@@ -6,7 +6,8 @@ local row_ends = module 'rows/ends'
 local events, gate, row_gates, row_members, row_results, row_step, writes = use(
   'core/events', 'gates/gate', 'rows/gates', 'rows/members', 'rows/results', 'rows/step',
   'rows/writes')
-local OF_UNIQUE, OF_BATCH = 117, 98 -- `u` and `b`, with which such lines of R:holds begin
+-- `u`, `b` and `f`, with which such lines of R:holds begin
+local OF_UNIQUE, OF_BATCH, OF_FAIR = 117, 98, 102
 
 -- Most jobs end in the order of their claims. So when n end, all of them are mostly among the n +
 -- 64 oldest that the worker holds.
@@ -111,6 +112,8 @@ local function note_gates(s, drops, order, id, text)
   for line in string.gmatch(text, '[^\n]+') do
     if gate.read(line) then
       note_hold(s, drops, order, id, line)
+    elseif string.byte(line) == OF_FAIR then
+      row_step.odd() -- its tenant is charged
     end
   end
 end

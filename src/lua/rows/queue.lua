@@ -13,7 +13,7 @@ local LOOK = claims.LOOK
 -- behind the key, behind is nil where there is no key in it.
 local function read_queue_gates(text)
   local common = wanted.queue_gates(text)
-  if common and (common.begin or common.behind) then
+  if common and (common.begin or common.behind or common.fair) then
     row_step.odd()
   end
   local kind, name = next(common or {})

@@ -31,6 +31,8 @@ static void choose_gates(struct world *w, struct ledger *l)
             l->queue_sem[q] = dice_below(&w->dice, LIMITED);
         if (dice_percent(&w->dice, 30))
             l->queue_rate[q] = dice_below(&w->dice, LIMITED);
+        if (dice_percent(&w->dice, 30))
+            buf_puts(&text, dice_percent(&w->dice, 50) ? " fair=1" : " fair=1 w=3:2");
         if (l->queue_lock[q] >= 0)
             buf_printf(&text, " lock=%s", names_lock[l->queue_lock[q]]);
         if (l->queue_sem[q] >= 0)

@@ -8,7 +8,7 @@ local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash'
   queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash', batches = 'hash',
   schedules = 'hash', cursors = 'hash', ['schedule:file'] = 'zset', ['schedule:gone'] = 'zset', ['schedule:paused'] = 'hash',
   ['schedule:state'] = 'hash', topics = 'hash', ['topic:file'] = 'hash', pinned = 'set', series = 'hash',
-  seen = 'hash', index = 'zset', ['index:state'] = 'hash', recents = 'zset', bulks = 'zset'}
+  seen = 'hash', index = 'zset', ['index:state'] = 'hash', recents = 'zset', bulks = 'zset', fair = 'hash'}
 
 local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zset'}, {'done:', 'zset'}, {'big:', 'string'},
   {'worker:', 'hash'}, {'token:', 'string'}, {'lock:', 'hash'}, {'sem:', 'zset'}, {'rate:sliding:', 'zset'},
@@ -16,7 +16,8 @@ local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zs
   {'rate:granted:', 'set'}, {'granted:', 'zset'}, {'aside:', 'set'}, {'uniq:', 'string'},
   {'members:', 'zset'}, {'batch:', 'zset'}, {'cal:', 'string'}, {'pin:', 'zset'}, {'pins:', 'set'}, {'bodyless:', 'zset'},
   {'m:', 'string'}, {'h:', 'string'}, {'total:', 'string'}, {'keys:', 'string'}, {'top:', 'zset'},
-  {'seen:', 'string'}, {'recent:', 'list'}, {'bulk:', 'hash'}}
+  {'seen:', 'string'}, {'recent:', 'list'}, {'bulk:', 'hash'}, {'fair:', 'zset'}, {'fair-next:', 'zset'},
+  {'fair-debts:', 'zset'}, {'fair-runs:', 'hash'}, {'fair-used:', 'hash'}, {'fair-jobs:', 'zset'}}
 
 local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
                 'batches', 'schedules', 'cursors', 'topics', 'seen'}

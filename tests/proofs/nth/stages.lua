@@ -396,6 +396,42 @@ function nth.stages.topics(m)
 end
 
 -- Broadcast jobs: one for each worker, one of them given up, and one for a host. They may end in whichever way.
+-- A fair queue: tenants with running, due and later jobs, of two priorities, one that holds a lock.
+function nth.stages.fair(m)
+  workers(m)
+  nth.worker(m, 'V')
+  nth.must('later_v1_declare', m.name.W1, '0', '1', 'mail', 'fair=1 w=3:acme')
+  running(m, 'W1', 'r1', 'mail', 'key', 'acme')
+  running(m, 'W1', 'r2', 'mail', 'key', 'b')
+  running(m, 'V', 'v1', 'mail', 'key', 'c')
+  for i = 1, 4 do
+    nth.add(m, 'f' .. i, 'mail', 'key', i % 2 == 0 and 'acme' or 'b')
+  end
+  nth.add(m, 'first', 'mail', 'key', 'b', 'priority', '2')
+  nth.add(m, 'locked', 'mail', 'key', 'd', 'lock', 'l')
+  nth.add(m, 'none', 'mail')
+  nth.add(m, 'soon', 'mail', 'key', 'e', 'in', '1m')
+  nth.add_raw(m, 'raw', 'mail', '1')
+  m.victims = {m.name.V}
+  table.remove(m.live)
+end
+
+-- Jobs wait, and the queue is to be fair from now on.
+function nth.stages.unfair(m)
+  workers(m)
+  for i = 1, 6 do
+    nth.add(m, 'f' .. i, 'mail', 'key', i % 2 == 0 and 'acme' or 'b')
+  end
+  nth.must('later_v1_declare', m.name.W1, '0', '1', 'mail', 'fair=1')
+end
+
+function nth.stages.fair_no_more(m)
+  nth.stages.unfair(m)
+  nth.must('later_v1_tidy', m.name.W1, '0')
+  claim(m, 'W1', 'mail')
+  nth.must('later_v1_declare', m.name.W1, '0', '1', 'mail', '')
+end
+
 function nth.stages.pinned(m)
   workers(m)
   nth.worker(m, 'V')

@@ -36,7 +36,7 @@
 
 static const char *const parts[] = {"wrap",   "world",     "fsck",   "ledger", "drain",  "run",
                                     "stages", "scenario",  "steps",  "calls",  "chains", "batches",
-                                    "bulks",  "schedules", "topics", "pinned", "seen",   "wide"};
+                                    "bulks",  "schedules", "topics", "pinned", "fair", "seen",   "wide"};
 
 /* A call of Redis in the source. */
 static struct site {

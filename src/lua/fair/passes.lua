@@ -1,0 +1,104 @@
+-- A queue becomes fair while jobs wait there, or is fair no more. A step does a part of that:
+-- R:fair has, behind the virtual time, what is to be done,
+--   index <priority> <score> <id>   the jobs behind this one get their tenants
+--   drop                            the rows of all tenants go
+-- and the queue has the flag `f` (core/jobs.lua) as long as it has any rows.
+
+local passes = module 'fair/passes'
+local job_sets, jobs, tenants, change, txn = use(
+  'core/job_sets', 'core/jobs', 'fair/tenants', 'txn/change', 'txn/txn')
+local INDEXED, BYTES = 512, 1048576 -- jobs of a step, bytes of their records
+local DROPPED = 32                  -- tenants of a step
+
+-- The queue is fair from now on, or is so no more.
+function passes.begin(R, queue, is_fair, now_us)
+  local time, todo = tenants.state(R, queue)
+  local is_there = db('HEXISTS', R .. ':fair', queue) == 1
+  if is_fair and (not is_there or todo == '') then
+    tenants.set_state(R, queue, time, 'index 0 - -', not is_there and now_us or nil)
+  elseif is_there and not is_fair then
+    tenants.set_state(R, queue, time, 'drop')
+  end
+  if is_fair or is_there then
+    jobs.flag_set(R, queue, 'f')
+  end
+end
+
+-- Give up to `most` waiting jobs of a priority their tenants, those behind this score and id.
+-- -> how many; the score and id of the last; whether there are no more
+local function index_some(R, queue, digit, score, id, most)
+  local key, ids = R .. ':q:' .. queue .. ':' .. digit, {}
+  local rank = job_sets.rank_behind(key, score == '-' and '' or score, id)
+  local rows = txn.ask(key, 'zset', 'ZRANGE', rank, rank + most - 1, 'WITHSCORES')
+  for i = 1, #rows, 2 do
+    ids[#ids + 1] = rows[i]
+  end
+  local records = job_sets.read_records(R, ids, BYTES)
+  for i, record in ipairs(records) do
+    local job = jobs.parse(record)
+    tenants.put(R, ids[i], {queue = queue, priority = tonumber(digit), K = job and job.K},
+                to_due(rows[2 * i]))
+  end
+  local n = #records
+  return n, rows[2 * n] or score, ids[n] or id, n == #ids and n < most
+end
+
+-- Give the next waiting jobs their tenants.
+local function index(R, queue, time, todo)
+  local digit, score, id = string.match(todo, '^index (%d) (%S+) (%S+)$')
+  local left = INDEXED
+  digit, score, id = digit or '0', score or '-', id or '-'
+  while digit and left > 0 do
+    local n, last_score, last_id, is_end = index_some(R, queue, digit, score, id, left)
+    left = is_end and left - n - 1 or 0
+    score, id = last_score, last_id
+    if is_end then
+      digit, score, id = digit ~= '9' and int(tonumber(digit) + 1) or nil, '-', '-'
+    end
+  end
+  tenants.set_state(R, queue, time, digit and 'index ' .. digit .. ' ' .. score .. ' ' .. id or '')
+  tenants.reset_idle(R, queue)
+end
+
+-- Drop the rows of the next tenants.
+local function drop(R, queue)
+  local left = DROPPED
+  for _, what in ipairs({':fair:', ':fair-next:'}) do
+    local key = R .. what .. queue
+    local names, keys = left > 0 and db('ZRANGE', key, 0, left - 1) or {}, {}
+    for _, name in ipairs(names) do
+      for p = 0, 9 do
+        keys[#keys + 1] = tenants.jobs_key(R, queue, int(p), name)
+      end
+    end
+    change.drop_keys(keys, 1, #keys)
+    if names[1] then
+      db('ZREM', key, unpack(names))
+    end
+    left = left - #names
+  end
+  if left > 0 then
+    change.drop_key(R .. ':fair-debts:' .. queue, 'large')
+    change.drop_key(R .. ':fair-runs:' .. queue, 'large')
+    db('HDEL', R .. ':fair', queue)
+    jobs.flag_clear(R, queue, 'f')
+  end
+end
+
+-- Do a part of what is to be done. is_fair: as R:queues says -> whether something is left
+function passes.advance(R, queue, is_fair, now_us)
+  local time, todo = tenants.state(R, queue)
+  if db('HEXISTS', R .. ':fair', queue) == 0 then
+    if is_fair then
+      passes.begin(R, queue, true, now_us)
+    end
+    return is_fair
+  elseif todo == 'drop' or not is_fair then
+    drop(R, queue)
+  elseif todo ~= '' then
+    index(R, queue, time, todo)
+  else
+    return false
+  end
+  return true
+end

@@ -1,0 +1,33 @@
+-- Where a tenant of a fair queue stands, for people.
+
+local standing = module 'fair/standing'
+local tenants, usage = use('fair/tenants', 'fair/usage')
+
+-- -> how many tenants with due jobs go before this one; its share of the run time of the last
+-- minute, in percent; nil: the queue is not fair
+function standing.of(R, queue, tenant, now_ms)
+  if not tenants.are_kept(R, queue) then
+    return nil
+  end
+  local active = R .. ':fair:' .. queue
+  local _, kept = tenants.runs(db('HGET', R .. ':fair-runs:' .. queue, tenant))
+  local time = db('ZSCORE', active, tenant) or
+               math.max(kept, db('ZSCORE', R .. ':fair-debts:' .. queue, tenant) or 0,
+                        (tenants.state(R, queue)))
+  local used, all = usage.last_minute(R, queue, {tenant}, now_ms)
+  return db('ZCOUNT', active, '-inf', '(' .. int(time)),
+         all > 0 and math.floor(100 * used[1] / all + 0.5) or 0
+end
+
+-- The same as a clause.
+function standing.text(R, queue, tenant, now_ms)
+  local before, percent = standing.of(R, queue, tenant, now_ms)
+  if not before then
+    return ''
+  end
+  local who = tenant == '' and '; jobs without a key have had ' or '; its tenant ' ..
+              one_line(tenant) .. ' has had '
+  local others = before == 0 and 'it is the next one' or before == 1 and '1 other goes first' or
+                 int(before) .. ' others go first'
+  return who .. int(percent) .. " % of the last minute's run time; " .. others
+end

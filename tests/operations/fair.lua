@@ -1,0 +1,475 @@
+-- Random calls on a fair queue, with each write of some steps failing in turn. After every call the rows of its tenants have
+-- to fit its jobs; at the end every job must have run or been cancelled, and nothing may be left of any tenant. Then shares:
+-- tenants with jobs of different lengths get the run time that their weights say.
+--
+-- Usage: lua5.1 fair.lua LIBRARY SEED SEEDS     with LUA_PATH, from run
+-- Exit status: 0 as it should be, 1 not so: the first fault is printed.
+local counter = require 'counter'
+local dump = require 'dump'
+local keys = require 'toy.keys'
+local server = require 'toy.server'
+local ways = require 'ways'
+
+local ROOT, QUEUE = ways.ROOT, 'a'
+local CALLS = 160
+local KEYS = {'', 'acme', 'b', 'c:d', 'e'}
+
+local seed -- of the random numbers, as they go on
+
+local function random(n)
+  seed = (seed * 1103515245 + 12345) % 2147483648
+  return math.floor(seed / 65536) % n + 1
+end
+
+local function one_of(list)
+  return list[random(#list)]
+end
+
+-- ---- calls
+
+local world -- {epochs, held: {id, start, epoch}*, waiting: ids that may wait}
+
+local function call(name, ...)
+  local args = {...}
+  for i = 1, #args do
+    args[i] = tostring(args[i])
+  end
+  server.now_us = server.now_us + 7
+  local reply = server.functions[name]({ROOT}, args)
+  if server.met_foreign then
+    error('a write met a foreign type: ' .. server.met_foreign, 0)
+  end
+  return reply
+end
+
+local function must(name, ...)
+  local reply = call(name, ...)
+  if type(reply) == 'table' and reply.err then
+    error(name .. ' ' .. table.concat({...}, ' ') .. ': ' .. reply.err, 0)
+  end
+  return reply
+end
+
+local function redis(...)
+  return server.redis.call(...)
+end
+
+local function key(name)
+  return ROOT .. ':' .. name
+end
+
+local function declare(gates)
+  must('later_v1_declare', world.epochs[1], 0, 1, QUEUE, gates)
+end
+
+local function register(inst)
+  return must('later_v1_register', 0, inst, 1, 0, 3, 'host', 'h', 'queues', QUEUE, 'places', 64, 0, 0)[2]
+end
+
+-- A step of worker `w`. ends, results: of held jobs; results: {job, verb, amount}* -> what starts
+local function step(w, room, ends, results)
+  local epoch = world.epochs[w]
+  local args = {epoch, 1, 0, 192, #results}
+  for _, r in ipairs(results) do
+    for _, word in ipairs({r[1].id, r[1].start, r[2], QUEUE, r[3], 1, 'text', ''}) do
+      args[#args + 1] = word
+    end
+  end
+  for _, word in ipairs({1, QUEUE, room, 1048576, #ends}) do
+    args[#args + 1] = word
+  end
+  for _, job in ipairs(ends) do
+    for _, word in ipairs({QUEUE, job.start, 1, job.id}) do
+      args[#args + 1] = word
+    end
+  end
+  args[#args + 1] = 2
+  for i = 1, #args do
+    args[i] = tostring(args[i])
+  end
+  if world.may_tear then
+    local before = table.concat(dump.keys(server.redis), '\n')
+    for n = 1, 60 do
+      local was = keys.copy()
+      server.fail_write(n)
+      local reply = server.functions.later_v2_step({ROOT}, args)
+      local has_failed, after = server.fail_write(nil), table.concat(dump.keys(server.redis), '\n')
+      keys.restore(was)
+      if not has_failed then
+        break
+      elseif reply.err and after ~= before then
+        ways.print_diff(before, after)
+        error('write ' .. n .. ' of a step failed and left something', 0)
+      end
+    end
+  end
+  local reply, started = must('later_v2_step', unpack(args)), {}
+  if reply[7] and reply[7][1] then
+    error('the step could not claim: ' .. dump.text_of(reply[7]), 0)
+  end
+  for _, group in ipairs(reply[4] or {}) do
+    for i = 7, #group, 3 do
+      local job = {id = group[i], start = group[3], epoch = epoch, record = group[i + 2]}
+      started[#started + 1], world.held[#world.held + 1] = job, job
+    end
+  end
+  world.wants_more = reply[9] == math.floor(server.now_us / 1000)
+  return started
+end
+
+-- Up to n random jobs of a worker, which run no longer.
+local function take_held(w, n)
+  local taken = {}
+  for i = #world.held, 1, -1 do
+    if world.held[i].epoch == world.epochs[w] and #taken < n and random(2) == 1 then
+      taken[#taken + 1] = table.remove(world.held, i)
+    end
+  end
+  return taken
+end
+
+-- ---- what has to hold
+
+local function rows(command, name, ...)
+  return redis(command, key(name), ...)
+end
+
+local function pairs_of(list)
+  local out = {}
+  for i = 1, #list, 2 do
+    out[list[i]] = list[i + 1]
+  end
+  return out
+end
+
+-- What waits, by tenant and by priority, in both places.
+local function check_jobs()
+  local indexed, tenants = {}, {}
+  for _, name in ipairs(redis('KEYS', '*')) do
+    local digit, tenant = string.match(name, '^' .. key('fair%-jobs:'):gsub('[{}]', '%%%0') .. QUEUE .. ':(%d):(.*)$')
+    if digit then
+      for id, due in pairs(pairs_of(redis('ZRANGE', name, 0, -1, 'WITHSCORES'))) do
+        indexed[id .. ' ' .. digit .. ' ' .. due] = tenant
+        tenants[tenant] = true
+      end
+    end
+  end
+  for p = 0, 9 do
+    for id, due in pairs(pairs_of(rows('ZRANGE', 'q:' .. QUEUE .. ':' .. p, 0, -1, 'WITHSCORES'))) do
+      local at, record = id .. ' ' .. p .. ' ' .. due, rows('HGET', 'jobs', id)
+      local tenant = string.match(string.match(record, '^[^\n]*'), ' K=(%S+)') or ''
+      if indexed[at] ~= tenant then
+        error(at .. ' waits, and its tenant ' .. tenant .. ' has ' .. tostring(indexed[at]), 0)
+      end
+      indexed[at] = nil
+    end
+  end
+  if next(indexed) then
+    error(next(indexed) .. ' does not wait and is one of the tenant ' .. indexed[next(indexed)], 0)
+  end
+  return tenants
+end
+
+local function check_runs()
+  local n, since = {}, tonumber(string.match(rows('HGET', 'fair', QUEUE), '^%d+ (%d+)'))
+  for _, text in pairs(pairs_of(rows('HGETALL', 'holds'))) do
+    local from_us, tenant = string.match(text, 'fair (%d+) ' .. QUEUE .. ':([^\n]*)')
+    if tenant and tonumber(from_us) >= since then
+      n[tenant] = (n[tenant] or 0) + 1
+    end
+  end
+  local runs = pairs_of(rows('HGETALL', 'fair-runs:' .. QUEUE))
+  for tenant, text in pairs(runs) do
+    if tonumber(string.match(text, '^(%d+) %d+$')) ~= n[tenant] then
+      error('tenant ' .. tenant .. ' runs ' .. text .. ', and R:holds says ' .. tostring(n[tenant]), 0)
+    end
+    n[tenant] = nil
+  end
+  if next(n) then
+    error('tenant ' .. next(n) .. ' runs jobs, and has no row', 0)
+  end
+  return runs
+end
+
+local function check()
+  local text, state = rows('HGET', 'queues', QUEUE), rows('HGET', 'fair', QUEUE)
+  if not state then
+    for _, name in ipairs(redis('KEYS', '*')) do
+      if string.find(name, ':fair') and not string.find(name, ':fair%-used:') then
+        error(name .. ' is left of a queue that is not fair', 0)
+      end
+    end
+    return
+  elseif not string.find(text or '', '^fair=1') or string.find(state, ' %l') then
+    return -- on its way
+  end
+  local tenants, runs = check_jobs(), check_runs()
+  local active, later = pairs_of(rows('ZRANGE', 'fair:' .. QUEUE, 0, -1, 'WITHSCORES')),
+                        pairs_of(rows('ZRANGE', 'fair-next:' .. QUEUE, 0, -1, 'WITHSCORES'))
+  local debts = pairs_of(rows('ZRANGE', 'fair-debts:' .. QUEUE, 0, -1, 'WITHSCORES'))
+  for tenant in pairs(tenants) do
+    if (active[tenant] ~= nil) == (later[tenant] ~= nil) then
+      error('tenant ' .. tenant .. ' waits in both or in none of the lists', 0)
+    end
+    active[tenant], later[tenant] = nil, nil
+  end
+  for _, list in ipairs({active, later}) do
+    if next(list) then
+      error('tenant ' .. next(list) .. ' has a row and no job', 0)
+    end
+  end
+  for tenant in pairs(debts) do
+    if runs[tenant] or rows('ZSCORE', 'fair:' .. QUEUE, tenant) then
+      error('tenant ' .. tenant .. ' has a debt beside its row', 0)
+    end
+  end
+end
+
+-- ---- random calls
+
+local function options()
+  local out, name = {}, one_of(KEYS)
+  local function put(word, value)
+    out[#out + 1], out[#out + 2] = word, value
+  end
+  if name ~= '' then
+    put('key', name)
+  end
+  if random(5) == 1 then
+    put('priority', random(10) - 1)
+  end
+  if random(6) == 1 then
+    put('lock', one_of({'l', 'm'}))
+  end
+  if random(4) == 1 then
+    put('in', one_of({'50ms', '2s'}))
+  end
+  return out
+end
+
+local moves = {}
+
+function moves.add()
+  local args = options()
+  args[#args + 1] = 'x'
+  world.known[#world.known + 1] = must('later_add', QUEUE, unpack(args))[1]
+end
+
+function moves.add_many()
+  local args = options()
+  args[#args + 1] = '--'
+  for _ = 1, random(12) do
+    args[#args + 1] = 'x'
+  end
+  for _, reply in ipairs(must('later_add_many', QUEUE, unpack(args))) do
+    world.known[#world.known + 1] = reply[1]
+  end
+end
+
+function moves.add_raw()
+  redis('ZADD', key('due:' .. QUEUE), math.floor(server.now_us / 1000), 'raw ' .. random(1000))
+end
+
+function moves.unique()
+  local mode = one_of({'move', 'replace', 'drop'})
+  call('later_add', QUEUE, 'key', one_of({'acme', 'b'}), 'unique', 'u', 'unique_mode', mode, 'x')
+end
+
+function moves.cancel()
+  if world.known[1] then
+    call('later_cancel', one_of(world.known), 'waiting')
+  end
+end
+
+function moves.reschedule()
+  if world.known[1] then
+    call('later_reschedule', one_of(world.known), one_of({'in', 'in'}), one_of({'0ms', '70ms', '3s'}))
+  end
+end
+
+function moves.purge()
+  if random(6) == 1 then
+    must('later_v1_purge', QUEUE, one_of({'due', 'parked'}), random(20))
+  end
+end
+
+function moves.step()
+  local w, results = random(2), {}
+  for _, job in ipairs(take_held(w, 3)) do
+    results[#results + 1] = {job, one_of({'retry', 'dead', 'done', 'release'}), one_of({'1000', '200'})}
+  end
+  world.may_tear = random(12) == 1
+  step(w, random(9) - 1, take_held(w, 6), results)
+  world.may_tear = false
+end
+moves.step2, moves.step3, moves.step4 = moves.step, moves.step, moves.step
+
+function moves.wait()
+  server.now_us = server.now_us + one_of({3000, 30000, 400000})
+end
+
+function moves.reap()
+  if random(8) == 1 then
+    local old = world.epochs[2]
+    must('later_v1_reap', world.epochs[1], old, '1', 3, 100)
+    for i = #world.held, 1, -1 do
+      if world.held[i].epoch == old then
+        table.remove(world.held, i)
+      end
+    end
+    world.epochs[2] = register('two')
+  end
+end
+
+function moves.turn()
+  if random(10) == 1 then
+    declare(one_of({'', 'fair=1', 'fair=1 w=3:acme', 'fair=1 lock=z'}))
+  end
+end
+
+local names = {}
+for name in pairs(moves) do
+  names[#names + 1] = name
+end
+table.sort(names)
+
+local function counts()
+  local n = #world.held + rows('HLEN', 'parked') + rows('ZCARD', 'due:' .. QUEUE)
+  for p = 0, 9 do
+    n = n + rows('ZCARD', 'q:' .. QUEUE .. ':' .. p)
+  end
+  return n + rows('ZCARD', 'solo:' .. QUEUE)
+end
+
+-- All that waits runs to its end.
+local function drain()
+  for _ = 1, 400 do
+    for w = 1, 2 do
+      local ends = {}
+      for i = #world.held, 1, -1 do
+        if world.held[i].epoch == world.epochs[w] then
+          ends[#ends + 1] = table.remove(world.held, i)
+        end
+      end
+      step(w, 12, ends, {})
+      check()
+    end
+    if counts() == 0 then
+      return
+    end
+    server.now_us = server.now_us + 100000
+  end
+  error(counts() .. ' jobs are left: ' .. table.concat(dump.keys(server.redis), '\n'), 0)
+end
+
+local function check_end()
+  for _, name in ipairs(redis('KEYS', '*')) do
+    if string.find(name, ':fair') and not string.find(name, ':fair%-used:') and name ~= key('fair') then
+      error(name .. ' is left', 0)
+    end
+  end
+end
+
+local function play(text, first_seed)
+  counter.load(text)
+  server.now_us, server.met_foreign, seed = ways.START_US, nil, first_seed * 7919 % 2147483648
+  world = {epochs = {}, held = {}, known = {}}
+  world.epochs[1], world.epochs[2] = register('one'), register('two')
+  declare(one_of({'', 'fair=1'}))
+  for i = 1, CALLS do
+    local move = one_of(names)
+    world.last = i .. ' ' .. move
+    moves[move]()
+    check()
+  end
+  world.last = 'the drain'
+  declare(one_of({'', 'fair=1'}))
+  drain()
+  check_end()
+end
+
+-- ---- shares
+
+-- Two workers' places are always full. tenants: {name, weight, ms of a job}* -> run time of each, as a share
+local function shares(text, tenants, ms)
+  counter.load(text)
+  server.now_us, seed = ways.START_US, 1
+  world = {epochs = {}, held = {}, known = {}}
+  world.epochs[1] = register('one')
+  local gates, ran, length, all = 'fair=1', {}, {}, 0
+  for _, t in ipairs(tenants) do
+    gates = gates .. (t[2] > 1 and ' w=' .. t[2] .. ':' .. t[1] or '')
+    ran[t[1]], length[t[1]] = 0, t[3]
+  end
+  declare(gates)
+  local function fill(name)
+    local args = {}
+    for i = 1, 100 do
+      args[i] = 'x'
+    end
+    must('later_add_many', QUEUE, 'key', name, '--', unpack(args))
+  end
+  local begin, places = server.now_us, {}
+  for _, t in ipairs(tenants) do
+    fill(t[1])
+    fill(t[1])
+  end
+  while server.now_us < begin + ms * 1000 do
+    local ends, left = {}, {}
+    for _, p in ipairs(places) do
+      local list = p.until_us <= server.now_us and ends or left
+      list[#list + 1] = p
+    end
+    for i, p in ipairs(ends) do
+      ran[p.name], all, ends[i] = ran[p.name] + length[p.name], all + length[p.name], p.job
+    end
+    places = left
+    for _, job in ipairs(step(1, 16 - #left, ends, {})) do
+      local name = string.match(job.record, ' K=(%S+)')
+      places[#places + 1] = {name = name, job = job, until_us = server.now_us + length[name] * 1000}
+    end
+    for _, t in ipairs(tenants) do
+      if rows('ZCARD', 'fair-jobs:' .. QUEUE .. ':5:' .. t[1]) < 100 then
+        fill(t[1])
+      end
+    end
+    server.now_us = server.now_us + 1000
+  end
+  for name, n in pairs(ran) do
+    ran[name] = n / all
+  end
+  return ran
+end
+
+-- Each share is what the weights say, within 3 %.
+local function check_shares(text, tenants)
+  local weights, is = 0, shares(text, tenants, 4000)
+  for _, t in ipairs(tenants) do
+    weights = weights + t[2]
+  end
+  for _, t in ipairs(tenants) do
+    local wanted = t[2] / weights
+    if math.abs(is[t[1]] - wanted) > 0.03 then
+      error(string.format('tenant %s had %.3f of the run time, and should have had %.3f', t[1], is[t[1]], wanted), 0)
+    end
+  end
+end
+
+local text = ways.read((...))
+local first, n = tonumber((select(2, ...))), tonumber((select(3, ...)))
+for s = first, first + n - 1 do
+  local ok, why = pcall(play, text, s)
+  if not ok then
+    print('fair: seed ' .. s .. ', ' .. tostring(world and world.last) .. ': ' .. tostring(why))
+    os.exit(1)
+  end
+end
+for _, tenants in ipairs({{{'x', 1, 20}, {'y', 1, 20}}, {{'x', 3, 20}, {'y', 1, 20}, {'z', 1, 20}},
+                          {{'x', 1, 2}, {'y', 1, 200}}}) do
+  local ok, why = pcall(check_shares, text, tenants)
+  if not ok then
+    print('fair: ' .. tostring(why))
+    os.exit(1)
+  end
+end
+print(n .. ' seeds of a fair queue, and shares: as they should be')
