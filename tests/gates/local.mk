@@ -1,5 +1,5 @@
 ## The proofs of gates: the built daemons, a real server, a handler that writes a ledger, and a judge that reads it.
-gate_proofs = tests/gates/test_gate_judge tests/gates/test_limits tests/gates/test_loss \
+gate_proofs = tests/gates/test_fair tests/gates/test_gate_judge tests/gates/test_limits tests/gates/test_loss \
 	tests/gates/test_parked tests/gates/test_rates tests/gates/test_share tests/gates/test_turns
 libtests_a_SOURCES += tests/gates/gate_judge.c tests/gates/gate_judge.h tests/gates/gate_stage.c \
 	tests/gates/gate_stage.h
