@@ -14,6 +14,9 @@ ROWS = {
     "lock by key, 10,000 keys": (', lock: "l:{key}"', (), lambda i: ("key", f"k{i % 10000}"), 1),
     "lock by key, 100 keys": (', lock: "l:{key}"', (), lambda i: ("key", f"k{i % 100}"), 1),
     "semaphore of 20": (", semaphore: s", (("s", "semaphore", "20"),), lambda i: (), 1),
+    "fair, 1 tenant": (", fair: true", (), lambda i: ("key", "k"), 1),
+    "fair, 100 tenants": (", fair: true", (), lambda i: ("key", f"k{i % 100}"), 1),
+    "fair, 10,000 tenants": (", fair: true", (), lambda i: ("key", f"k{i % 10000}"), 1),
     "one lock for all": (", lock: one", (), lambda i: (), 0.1),
 }
 TRIED = "tried before"
