@@ -15,10 +15,12 @@
 
 #define RAWS_A_STEP 16
 #define BYTES_A_STEP 1048576
+#define PEEK_BYTES 262144 /* of raw members that a step reads for their due times */
 #define LOOK_ROUNDS 4
 #define LOOK_WINDOW 64
 #define PARKED_MAX 128
 #define FEW 16
+#define LATEST INT64_C(100000000000000)
 #define NEVER INT64_MAX /* a head: no job */
 
 /* ---- candidates */
@@ -41,6 +43,7 @@ struct claims {
     bool has_caused; /* the death of one of the last candidates has added a job to their queue */
     const struct model_raw *next_raw; /* whose due time was asked for last */
     int64_t next_raw_ms;
+    int64_t peek; /* bytes that may still be read for due times */
     struct buf claimed;
 };
 
@@ -77,8 +80,23 @@ static size_t take_ids(struct claims *c, int q, int priority, int64_t room, int6
     return taken;
 }
 
+/* A time before which a raw member is not due, found by counting: the step looks 1, 8, 64, ...
+ * seconds ahead until it meets a member. */
+static int64_t counted_raw(int64_t now, double score)
+{
+    int64_t low = now, high;
+
+    for (int64_t step = 1000; low < LATEST; step *= 8) {
+        high = least(now + step, LATEST);
+        if (score <= (double)high)
+            break;
+        low = high;
+    }
+    return low + 1;
+}
+
 /* The due time of the first raw member that was not taken. If the queue has a head later than now,
- * and no member is earlier, the head stays. */
+ * and no member is earlier, the head stays. When much was read of such members, the step counts. */
 static int64_t next_raw(struct claims *c, int q, const struct model_raw *next)
 {
     const struct model_queue *queue = &c->m->queue[q];
@@ -86,9 +104,14 @@ static int64_t next_raw(struct claims *c, int q, const struct model_raw *next)
     if (c->next_raw == next)
         return c->next_raw_ms;
     c->next_raw = next;
-    c->next_raw_ms = model_due(next->score);
-    if (queue->has_head && queue->head > MODEL_MS(c->m) && next->score >= (double)queue->head)
+    if (queue->has_head && queue->head > MODEL_MS(c->m) && next->score >= (double)queue->head) {
         c->next_raw_ms = queue->head;
+    } else if (c->peek > 0) {
+        c->peek -= (int64_t)next->member.n;
+        c->next_raw_ms = model_due(next->score);
+    } else {
+        c->next_raw_ms = counted_raw(MODEL_MS(c->m), next->score);
+    }
     return c->next_raw_ms;
 }
 
@@ -683,8 +706,12 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
 {
     const struct model_worker *w = model_worker(m, s->epoch);
     const char *status = model_status(m, s->epoch);
-    struct claims c = {
-        .m = m, .step = s, .max = least(s->max, 512), .bytes = BYTES_A_STEP, .claimed = BUF_INIT};
+    struct claims c = {.m = m,
+                       .step = s,
+                       .max = least(s->max, 512),
+                       .bytes = BYTES_A_STEP,
+                       .peek = PEEK_BYTES,
+                       .claimed = BUF_INIT};
     struct buf heads = BUF_INIT;
 
     if (strcmp(status, "ok") == 0 && w->link != s->link)
