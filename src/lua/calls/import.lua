@@ -17,11 +17,11 @@
 -- Errors: as later_add; the text ends with `[record N]` if it is about the N-th. Cost: O(k log n).
 
 local imports = module 'calls/import'
-local batches, membership, chains, clock, events, jobs, uses, wanted, adds, calendar, schedules,
-      topics, change, commit, tenants = use(
+local batches, membership, chains, clock, events, jobs, uses, tenants, wanted, adds, calendar,
+      schedules, topics, change, commit = use(
   'batch/batches', 'batch/membership', 'core/chains', 'core/clock', 'core/events', 'core/jobs',
-  'core/uses', 'gates/wanted', 'public/add', 'schedule/calendar', 'schedule/schedules',
-  'topic/topics', 'txn/change', 'txn/commit', 'fair/tenants')
+  'core/uses', 'fair/tenants', 'gates/wanted', 'public/add', 'schedule/calendar',
+  'schedule/schedules', 'topic/topics', 'txn/change', 'txn/commit')
 local MANY_BYTES = 16777216
 local OPTIONS = adds.OPTIONS
 local NOT_HERE = {['in'] = true, at = true, unique_for = true}

@@ -89,40 +89,43 @@ local function claim_due(R, queue, room, max_payload, ctx)
 end
 
 -- -> when the first waiting job of a fair queue is due, the flags of priorities that are still true
-local function fair_head(R, queue, ctx)
+local function fair_head(R, queue)
   local head, kept = math.huge, ''
   for _, digit in ipairs(tenants.digits(R, queue)) do
     local row = db('ZRANGE', R .. ':q:' .. queue .. ':' .. digit, 0, 0, 'WITHSCORES')
     head = row[2] and math.min(head, to_due(row[2])) or head
     kept = row[2] and digit ~= '5' and kept .. digit or kept
   end
-  if head <= ctx.now_ms and not ctx.is_more and
-     db('ZCARD', R .. ':fair:' .. queue) == 0 and ctx.parked == 0 and ctx.bytes > 0 then
-    passes.begin(R, queue, true, ctx.now_us) -- it has no tenant: a key was lost or written by hand
-    ctx.is_more = true
-  end
   return head, kept
 end
 
 -- The same for a fair queue: tenants take turns.
 local function claim_turns(R, queue, room, max_payload, ctx)
-  local most, weights = ctx.claimed + room, ctx.fair[queue]
+  local most, left, is_done = ctx.claimed + room, nil, false
   waiting.adopt_raw(R, queue, ctx)
   for _ = 1, LOOK.rounds do
-    local left = ctx.bytes > 0 and most - ctx.claimed or 0
+    left = ctx.bytes > 0 and most - ctx.claimed or 0
     left = ctx.parked >= LOOK.parked_max and math.min(left, LOOK.few) or left
     if left <= 0 then
       break
     end
-    local b, is_more = turns.gather(R, queue, left, weights, ctx)
+    local b, may_be_more = turns.gather(R, queue, left, ctx.fair[queue], ctx)
     local _, parked, handled = take(R, b, max_payload, math.huge, most, ctx)
     turns.leave(R, b, handled, ctx)
     ctx.parked = ctx.parked + parked
-    if parked == 0 and not b.has_caused and not (is_more and b.n == 0) then
+    is_done = parked == 0 and not b.has_caused and (b.n > 0 or not may_be_more)
+    if is_done then
       break
     end
   end
-  return fair_head(R, queue, ctx)
+  local head, flags = fair_head(R, queue)
+  if left > 0 and head <= ctx.now_ms and not is_done then
+    ctx.is_more = true -- a job behind the parked ones may be free to start
+  elseif left > 0 and head <= ctx.now_ms and tenants.none_due(R, queue, ctx.now_ms) then
+    passes.begin(R, queue, true, ctx.now_us) -- a key was lost or written by hand
+    ctx.is_more = true
+  end
+  return head, flags
 end
 
 -- Claim the first suspect, which runs alone, if this worker may run it now. -> head, flags

@@ -77,6 +77,12 @@ function tenants.set_state(R, queue, time, todo, since)
      (todo ~= '' and ' ' .. todo or ''))
 end
 
+-- Has no tenant of the queue a job that is due?
+function tenants.none_due(R, queue, now_ms)
+  local row = db('ZRANGE', R .. ':fair-next:' .. queue, 0, 0, 'WITHSCORES')
+  return db('ZCARD', R .. ':fair:' .. queue) == 0 and not (row[2] and to_due(row[2]) <= now_ms)
+end
+
 -- A value of R:fair-runs:<queue> -> how many jobs run, virtual time
 function tenants.runs(text)
   local n, time = string.match(text or '', '^(%d+) (%d+)$')
