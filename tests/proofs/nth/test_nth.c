@@ -34,9 +34,10 @@
 #define CHUNK "25"
 #define START_US "1790000000000000"
 
-static const char *const parts[] = {"wrap",   "world",     "fsck",   "ledger", "drain",  "run",
-                                    "stages", "scenario",  "steps",  "calls",  "chains", "batches",
-                                    "bulks",  "schedules", "topics", "pinned", "fair", "seen",   "wide"};
+static const char *const parts[] = {"wrap",   "world",   "fsck",     "ledger",    "drain",
+                                    "run",    "stages",  "scenario", "steps",     "calls",
+                                    "chains", "batches", "bulks",    "schedules", "topics",
+                                    "pinned", "fair",    "seen",     "wide"};
 
 /* A call of Redis in the source. */
 static struct site {
