@@ -225,6 +225,28 @@ static void test_each_right_is_needed(void **state)
     assert_int_equal(idle, 0);
 }
 
+/* A worker lacks the right to a removal, with which an addition would be undone: so the rights are
+ * asked before the first write, and a claim writes nothing. */
+static void test_a_claim_without_a_right_writes_nothing(void **state)
+{
+    static const char line[] = "v2_step $w 1 0 100 0 1 mail 100 1048576 0";
+    struct effect before, got;
+    size_t role = 0;
+
+    (void)state;
+    build();
+    while (test_roles[role][0] != 'w')
+        role++;
+    before = play(NULL, line);
+    (void)redis("ACL SETUSER %s -zrem", test_roles[role]);
+    got = play(rig.role[role], line);
+    set_user(role);
+    assert_int_equal(strncmp(buf_str(&got.reply), "!NOPERM", 7), 0);
+    assert_true(is_same(&before.rest, &got.rest));
+    effect_done(&before);
+    effect_done(&got);
+}
+
 /* ---- by the text of the library */
 
 static bool is_work_of(size_t role, const char *function)
@@ -309,7 +331,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FX_TEST(test_all_are_called), FX_TEST(test_each_function_as_each_role),
-        FX_TEST(test_no_right_is_missing), FX_TEST(test_each_right_is_needed)};
+        FX_TEST(test_no_right_is_missing), FX_TEST(test_each_right_is_needed),
+        FX_TEST(test_a_claim_without_a_right_writes_nothing)};
 
     return cmocka_run_group_tests(tests, open_rig, close_rig);
 }
