@@ -17,15 +17,9 @@ local WRITES = 40 -- of a step, at most that many fail in turn
 local world -- {lines, epoch, may_tear}
 
 local function call(name, ...)
-  local args = {...}
-  for i = 1, #args do
-    args[i] = tostring(args[i])
-  end
-  server.now_us, server.published = server.now_us + 7, {}
-  local reply = server.functions[name]({ROOT}, args)
-  if server.met_foreign then
-    error('a write met a foreign type, which a read before it has to find: ' .. server.met_foreign, 0)
-  end
+  local args = ways.words({...})
+  server.published = {}
+  local reply = ways.call(name, args)
   world.lines[#world.lines + 1] = name .. ' ' .. table.concat(args, ' ') .. ' -> ' .. dump.text_of(reply) .. '\n' ..
                                   table.concat(server.published, '\n')
   return reply
@@ -41,28 +35,6 @@ end
 
 local function add(...)
   return call('later_add', ...)[1]
-end
-
-local function all_keys()
-  return table.concat(dump.keys(server.redis), '\n')
-end
-
--- Try the step with each of its writes failing in turn.
-local function tear(args)
-  local before = all_keys()
-  for n = 1, WRITES do
-    local was = keys.copy()
-    server.fail_write(n)
-    local reply = server.functions.later_v2_step({ROOT}, args)
-    local has_failed, after = server.fail_write(nil), all_keys()
-    keys.restore(was)
-    if not has_failed then
-      return
-    elseif reply.err and after ~= before then
-      ways.print_diff(before, after)
-      error('write ' .. n .. ' failed and left something (< before, > behind it)', 0)
-    end
-  end
 end
 
 -- A step of the worker. queues: {name, room}*; ends: {queue, start, id*}*; max: 192; results: {job that started, verb,
@@ -87,18 +59,16 @@ local function step(queues, ends, max, results)
     end
   end
   args[#args + 1] = 0
-  for i = 1, #args do
-    args[i] = tostring(args[i])
-  end
+  ways.words(args)
   if world.may_tear then
-    tear(args)
+    ways.tear(args, WRITES)
   end
   for _, group in ipairs(call('later_v2_step', unpack(args))[4] or {}) do
     for i = 7, #group, 3 do
       started[#started + 1] = {id = group[i], start = group[3], queue = group[1]}
     end
   end
-  world.lines[#world.lines + 1] = all_keys()
+  world.lines[#world.lines + 1] = ways.all_keys()
   return started
 end
 

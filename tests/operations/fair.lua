@@ -6,12 +6,12 @@
 -- Exit status: 0 as it should be, 1 not so: the first fault is printed.
 local counter = require 'counter'
 local dump = require 'dump'
-local keys = require 'toy.keys'
 local server = require 'toy.server'
 local ways = require 'ways'
 
 local ROOT, QUEUE = ways.ROOT, 'a'
 local CALLS = 160
+local WRITES = 60 -- of a step, at most that many fail in turn
 local KEYS = {'', 'acme', 'b', 'c:d', 'e'}
 
 local seed -- of the random numbers, as they go on
@@ -27,19 +27,11 @@ end
 
 -- ---- calls
 
-local world -- {epochs, held: {id, start, epoch}*, waiting: ids that may wait}
+-- {epochs, held: {id, start, epoch, record}*, known: ids that may wait, may_tear, last: what was done}
+local world
 
 local function call(name, ...)
-  local args = {...}
-  for i = 1, #args do
-    args[i] = tostring(args[i])
-  end
-  server.now_us = server.now_us + 7
-  local reply = server.functions[name]({ROOT}, args)
-  if server.met_foreign then
-    error('a write met a foreign type: ' .. server.met_foreign, 0)
-  end
-  return reply
+  return ways.call(name, ways.words({...}))
 end
 
 local function must(name, ...)
@@ -84,24 +76,9 @@ local function step(w, room, ends, results)
     end
   end
   args[#args + 1] = 2
-  for i = 1, #args do
-    args[i] = tostring(args[i])
-  end
+  ways.words(args)
   if world.may_tear then
-    local before = table.concat(dump.keys(server.redis), '\n')
-    for n = 1, 60 do
-      local was = keys.copy()
-      server.fail_write(n)
-      local reply = server.functions.later_v2_step({ROOT}, args)
-      local has_failed, after = server.fail_write(nil), table.concat(dump.keys(server.redis), '\n')
-      keys.restore(was)
-      if not has_failed then
-        break
-      elseif reply.err and after ~= before then
-        ways.print_diff(before, after)
-        error('write ' .. n .. ' of a step failed and left something', 0)
-      end
-    end
+    ways.tear(args, WRITES)
   end
   local reply, started = must('later_v2_step', unpack(args)), {}
   if reply[7] and reply[7][1] then
@@ -113,7 +90,6 @@ local function step(w, room, ends, results)
       started[#started + 1], world.held[#world.held + 1] = job, job
     end
   end
-  world.wants_more = reply[9] == math.floor(server.now_us / 1000)
   return started
 end
 
