@@ -39,7 +39,7 @@ end
 -- -> the words with which the text of a fair queue begins: that it is, and the weights of tenants
 local function fair_words(text)
   local words = {}
-  if string.find(text, '^fair=1%f[ %z]') then
+  if tenants.weights_in(text) then
     words[1] = 'fair=1'
     for weight, tenant in string.gmatch(text, ' w=(%d+):(%S+)') do
       local n = whole(weight)

@@ -14,9 +14,9 @@ function standing.of(R, queue, tenant, now_ms)
   local time = db('ZSCORE', active, tenant) or
                math.max(kept, db('ZSCORE', R .. ':fair-debts:' .. queue, tenant) or 0,
                         (tenants.state(R, queue)))
-  local used, all = usage.last_minute(R, queue, {tenant}, now_ms)
+  local used, all = usage.last_minute(R, queue, tenant, now_ms)
   return db('ZCOUNT', active, '-inf', '(' .. int(time)),
-         all > 0 and math.floor(100 * used[1] / all + 0.5) or 0
+         all > 0 and math.floor(100 * used / all + 0.5) or 0
 end
 
 -- The same as a clause.

@@ -19,16 +19,14 @@ function usage.count(R, queue, tenant, ran_us, now_us)
   redis.call('PEXPIRE', key, int(TTL_MS))
 end
 
--- -> ms of these tenants within the last minute, ms of all: this minute, and of the one before as
--- much as is left of it
-function usage.last_minute(R, queue, names, now_ms)
-  local minute, out = math.floor(now_ms / 60000), {}
-  local left = 1 - (now_ms % 60000) / 60000
-  local fields = {' ', unpack(names)}
-  local is = redis.call('HMGET', key_of(R, queue, minute), unpack(fields))
-  local was = redis.call('HMGET', key_of(R, queue, minute - 1), unpack(fields))
-  for i = 1, #fields do
-    out[i] = math.floor((tonumber(is[i] or 0) or 0) + left * (tonumber(was[i] or 0) or 0))
+-- -> ms of a tenant within the last minute, ms of all: this minute, and of the one before as much
+-- as is left of it
+function usage.last_minute(R, queue, tenant, now_ms)
+  local minute, left = math.floor(now_ms / 60000), 1 - (now_ms % 60000) / 60000
+  local is = redis.call('HMGET', key_of(R, queue, minute), tenant, ' ')
+  local was = redis.call('HMGET', key_of(R, queue, minute - 1), tenant, ' ')
+  local function ms(i)
+    return math.floor((tonumber(is[i] or 0) or 0) + left * (tonumber(was[i] or 0) or 0))
   end
-  return {unpack(out, 2)}, out[1]
+  return ms(1), ms(2)
 end

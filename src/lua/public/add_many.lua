@@ -83,8 +83,7 @@ register('later_add_many', {}, function(R, args)
   local job, i = read_options(args, queue, clock.ms(now_us))
   local n = check_payloads(R, queue, args, i)
   adds.check_names(R, queue)
-  local text = db('HGET', R .. ':queues', queue)
-  adds.check_gates(R, job, wanted.queue_gates(text))
+  adds.check_gates(R, job, wanted.queue_gates(db('HGET', R .. ':queues', queue)))
   if job.b then
     membership.check_join(R, job, n)
   end
