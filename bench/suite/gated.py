@@ -38,6 +38,10 @@ def _drain_once(name, n):
         laterd.setup(server)
         for limit in limits:
             server.call("FCALL", "later_limit_set", 1, laterd.ROOT, *limit)
+        if "fair" in settings: # before the jobs come, as most fair queues are
+            server.call("HSET", laterd.ROOT + ":queues", "bench", "fair=1")
+            server.call("HSET", laterd.ROOT + ":fair", "bench", "0 0")
+            server.call("HSET", laterd.ROOT + ":prio", "bench", "f")
         _add(server, name, n, options)
         queue = kind.queue().removesuffix(" }") + settings + " }"
         return {"per_s": laterd.drain(server, {"bench": queue}, kind.places, n)}

@@ -75,8 +75,8 @@ static const struct key_rule more[] = {
     {"top:", "zset"},          {"seen:", "string"},
     {"recent:", "list"},       {"bulk:", "hash"},
     {"fair:", "zset"},         {"fair-next:", "zset"},
-    {"fair-debts:", "zset"},   {"fair-runs:", "hash"},
-    {"fair-used:", "hash"},    {"fair-jobs:", "zset"},
+    {"fair-debts:", "zset"},   {"fair-used:", "hash"},
+    {"fair-jobs:", "zset"},
 };
 
 const char *keys_type(const char *rest, size_t n)

@@ -211,9 +211,11 @@ function moves.limit()
   end
 end
 
+local FAIR = {'fair=1', 'fair=1 w=3:k1', 'fair=1 lock=l{key}'}
+
 function moves.gates()
-  world.call('later_v1_declare', world.workers[1].epoch, '0', '1', one_of(QUEUES),
-             one_of({'', 'lock=q', 'sem=s', 'sem=u{key}', 'lock=l{key} sem=t', 'rate=r'}))
+  local gates = chance(world.fair) and FAIR or {'', 'lock=q', 'sem=s', 'sem=u{key}', 'lock=l{key} sem=t', 'rate=r'}
+  world.call('later_v1_declare', world.workers[1].epoch, '0', '1', one_of(QUEUES), one_of(gates))
 end
 
 function moves.batch()
@@ -343,7 +345,8 @@ local function play(seed, text, see, is_torn)
   counter.load(text)
   math.randomseed(seed)
   server.now_us = ways.START_US
-  world = {ids = {'j00000000000'}, workers = {}, lost = {}, gated = one_of({0, 30, 100}), rare = one_of({0, 0, 10, 60}),
+  world = {ids = {'j00000000000'}, workers = {}, lost = {}, gated = one_of({0, 30, 100}),
+           fair = one_of({0, 50, 100}), rare = one_of({0, 0, 10, 60}),
            ranked = one_of({0, 0, 5, 60}), unique = one_of({0, 0, 5, 60}),
            batched = one_of({0, 0, 20, 90}), size = chance(5) and 16000 or 1, tried = 0,
            kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40, 0}), verbs = one_of(VERBS),
@@ -369,6 +372,9 @@ local function play(seed, text, see, is_torn)
   world.call('later_limit_set', 't', 'semaphore', '3', 'on_lost', 'kill')
   world.call('later_limit_set', 'u{key}', 'semaphore', '2')
   world.call('later_batch', 'm', 'finally', 'a', 'x')
+  if world.fair == 100 then
+    moves.gates()
+  end
   for _ = 1, CALLS do
     local move = choose(weights)
     moves[move]()

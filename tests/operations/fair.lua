@@ -121,14 +121,10 @@ end
 -- What waits, by tenant and by priority, in both places.
 local function check_jobs()
   local indexed, tenants = {}, {}
-  for _, name in ipairs(redis('KEYS', '*')) do
-    local digit, tenant = string.match(name, '^' .. key('fair%-jobs:'):gsub('[{}]', '%%%0') .. QUEUE .. ':(%d):(.*)$')
-    if digit then
-      for id, due in pairs(pairs_of(redis('ZRANGE', name, 0, -1, 'WITHSCORES'))) do
-        indexed[id .. ' ' .. digit .. ' ' .. due] = tenant
-        tenants[tenant] = true
-      end
-    end
+  for _, line in ipairs(rows('ZRANGE', 'fair-jobs:' .. QUEUE, 0, -1)) do
+    local tenant, digit, due, id = string.match(line, '^(%S*) (%d)(' .. string.rep('%d', 15) .. ')(.*)$')
+    indexed[id .. ' ' .. digit .. ' ' .. string.format('%.0f', tonumber(due))] = tenant
+    tenants[tenant] = true
   end
   for p = 0, 9 do
     for id, due in pairs(pairs_of(rows('ZRANGE', 'q:' .. QUEUE .. ':' .. p, 0, -1, 'WITHSCORES'))) do
@@ -146,27 +142,6 @@ local function check_jobs()
   return tenants
 end
 
-local function check_runs()
-  local n, since = {}, tonumber(string.match(rows('HGET', 'fair', QUEUE), '^%d+ (%d+)'))
-  for _, text in pairs(pairs_of(rows('HGETALL', 'holds'))) do
-    local from_us, tenant = string.match(text, 'fair (%d+) ' .. QUEUE .. ':([^\n]*)')
-    if tenant and tonumber(from_us) >= since then
-      n[tenant] = (n[tenant] or 0) + 1
-    end
-  end
-  local runs = pairs_of(rows('HGETALL', 'fair-runs:' .. QUEUE))
-  for tenant, text in pairs(runs) do
-    if tonumber(string.match(text, '^(%d+) %d+$')) ~= n[tenant] then
-      error('tenant ' .. tenant .. ' runs ' .. text .. ', and R:holds says ' .. tostring(n[tenant]), 0)
-    end
-    n[tenant] = nil
-  end
-  if next(n) then
-    error('tenant ' .. next(n) .. ' runs jobs, and has no row', 0)
-  end
-  return runs
-end
-
 local function check()
   local text, state = rows('HGET', 'queues', QUEUE), rows('HGET', 'fair', QUEUE)
   if not state then
@@ -179,7 +154,7 @@ local function check()
   elseif not string.find(text or '', '^fair=1') or string.find(state, ' %l') then
     return -- on its way
   end
-  local tenants, runs = check_jobs(), check_runs()
+  local tenants = check_jobs()
   local active, later = pairs_of(rows('ZRANGE', 'fair:' .. QUEUE, 0, -1, 'WITHSCORES')),
                         pairs_of(rows('ZRANGE', 'fair-next:' .. QUEUE, 0, -1, 'WITHSCORES'))
   local debts = pairs_of(rows('ZRANGE', 'fair-debts:' .. QUEUE, 0, -1, 'WITHSCORES'))
@@ -195,7 +170,7 @@ local function check()
     end
   end
   for tenant in pairs(debts) do
-    if runs[tenant] or rows('ZSCORE', 'fair:' .. QUEUE, tenant) then
+    if rows('ZSCORE', 'fair:' .. QUEUE, tenant) then
       error('tenant ' .. tenant .. ' has a debt beside its row', 0)
     end
   end
@@ -259,7 +234,7 @@ end
 
 function moves.reschedule()
   if world.known[1] then
-    call('later_reschedule', one_of(world.known), one_of({'in', 'in'}), one_of({'0ms', '70ms', '3s'}))
+    call('later_reschedule', one_of(world.known), 'in ' .. one_of({'0ms', '70ms', '3s'}))
   end
 end
 
@@ -405,7 +380,7 @@ local function shares(text, tenants, ms)
       places[#places + 1] = {name = name, job = job, until_us = server.now_us + length[name] * 1000}
     end
     for _, t in ipairs(tenants) do
-      if rows('ZCARD', 'fair-jobs:' .. QUEUE .. ':5:' .. t[1]) < 100 then
+      if #rows('ZRANGE', 'fair-jobs:' .. QUEUE, '[' .. t[1] .. ' ', '(' .. t[1] .. '!', 'BYLEX', 'LIMIT', 0, 100) < 100 then
         fill(t[1])
       end
     end

@@ -51,6 +51,11 @@ local function wait_for_lock(worker)
   turns(worker, 6, 1, 8)
 end
 
+local function be_fair(worker)
+  worker.set_gates('fair=1')
+  worker.step(0, 0) -- it is on its way until then
+end
+
 local function free_locks(worker)
   worker.add(ALL, own_lock)
   turns(worker, 3, SOME, SOME)
@@ -77,6 +82,9 @@ return {
   stream('lock by {key}, 100 keys', function(i) return {'key', 'k' .. i % 100} end, function(worker)
     worker.set_gates('lock=l:{key}')
   end),
+  stream('fair, one tenant', {'key', 'k'}, be_fair),
+  stream('fair, 100 tenants', function(i) return {'key', 'k' .. i % 100} end, be_fair),
+  stream('fair, a tenant a job', function(i) return {'key', 'k' .. i} end, be_fair),
   {name = 'free locks, starts alone', ends = 0, starts = SOME, room = SOME, set_up = free_locks},
   stream('free locks', own_lock),
   {name = 'semaphore of 20', ends = 10, starts = 10, room = SOME - 10, set_up = wait_for_semaphore},

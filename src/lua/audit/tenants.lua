@@ -2,7 +2,7 @@
 
 local audit_tenants = module 'audit/tenants'
 local tenants, change = use('fair/tenants', 'txn/change')
-local ROWS = 500 -- of a tenant's jobs, the first ones
+local ROWS = 500 -- of the tenants' jobs, the first ones
 
 -- Do all waiting jobs of the queue have their tenants?
 local function is_whole(R, queue)
@@ -17,9 +17,10 @@ function audit_tenants.job(ctx, row, score)
     return
   end
   local tenant, due = job.K or '', to_due(score)
-  local known = db('ZSCORE', tenants.jobs_key(R, row.queue, int(job.priority), tenant), row.id)
-  if known ~= due or not (db('ZSCORE', R .. ':fair:' .. row.queue, tenant) or
-                          db('ZSCORE', R .. ':fair-next:' .. row.queue, tenant)) then
+  local line = tenants.line(tenant, int(job.priority), due, row.id)
+  local is_known = db('ZSCORE', R .. ':fair:' .. row.queue, tenant) or
+                   db('ZSCORE', R .. ':fair-next:' .. row.queue, tenant)
+  if not is_known or not db('ZSCORE', tenants.jobs_key(R, row.queue), line) then
     ctx.tell('lost-turn', row.id, row.queue, 'its queue is fair, and its tenant ' ..
              quote(tenant) .. ' does not have it', function()
       tenants.put(R, row.id, job, due)
@@ -27,25 +28,30 @@ function audit_tenants.job(ctx, row, score)
   end
 end
 
--- A key fair-jobs:<queue>:<priority>:<tenant>
+-- Does the job of this line wait?
+local function judge_line(ctx, key, queue, line)
+  local tenant, digit = string.match(line, '^(%S*) (%d)%d+')
+  local due, id = tenants.read_line(line, tenant or '')
+  local score = digit and db('ZSCORE', ctx.R .. ':q:' .. queue .. ':' .. digit, id)
+  if not score or to_due(score) ~= due then
+    ctx.tell('leftover', digit and id or line, queue, 'it is one of the tenant ' ..
+             quote(tenant or '') .. ', and does not wait', function()
+      db('ZREM', key, line)
+    end)
+  end
+end
+
+-- A key fair-jobs:<queue>
 function audit_tenants.jobs(ctx, name)
-  local R = ctx.R
-  local queue, priority, tenant = string.match(name, '^fair%-jobs:(%w[%w_-]*):(%d):(.*)$')
-  if not queue or db('HEXISTS', R .. ':fair', queue) == 0 then
-    local text = 'jobs of a tenant, and the queue is not fair'
+  local key, queue = ctx.R .. ':' .. name, string.match(name, '^fair%-jobs:(%w[%w_-]*)$')
+  if not queue or db('HEXISTS', ctx.R .. ':fair', queue) == 0 then
+    local text = 'jobs of tenants, and the queue is not fair'
     ctx.tell('leftover', name, queue or '', text, function()
-      change.drop_key(R .. ':' .. name, 'large')
+      change.drop_key(key, 'large')
     end)
     return
   end
-  local ids = db('ZRANGE', R .. ':' .. name, 0, ROWS - 1)
-  local dues = ids[1] and db('ZMSCORE', R .. ':q:' .. queue .. ':' .. priority, unpack(ids)) or {}
-  for i, id in ipairs(ids) do
-    if not dues[i] then
-      ctx.tell('leftover', id, queue, 'it is one of the tenant ' .. quote(tenant) ..
-               ', and does not wait', function()
-        db('ZREM', R .. ':' .. name, id)
-      end)
-    end
+  for _, line in ipairs(db('ZRANGE', key, 0, ROWS - 1)) do
+    judge_line(ctx, key, queue, line)
   end
 end

@@ -38,13 +38,13 @@ local function drop(R, queue, ids, records, now_ms)
   end
 end
 
--- These waiting jobs are those of tenants, where the queue is fair.
-local function leave_tenants(R, queue, ids, records)
-  if tenants.are_kept(R, queue) then
-    for i, id in ipairs(ids) do
-      local job = jobs.parse(records[i])
-      tenants.remove(R, id, job or {queue = queue, priority = 5})
-    end
+-- These waiting jobs leave their set, and their tenants where the queue is fair.
+local function leave(R, queue, key, ids, records)
+  local dues = tenants.are_kept(R, queue) and db('ZMSCORE', key, unpack(ids)) or {}
+  db('ZREM', key, unpack(ids))
+  for i, due in pairs(dues) do
+    local job = jobs.parse(records[i]) or {queue = queue, priority = 5}
+    tenants.remove(R, ids[i], job, due and to_due(due))
   end
 end
 
@@ -59,8 +59,7 @@ function purges.remove(ledger, queue, state, set, ids, records)
       waiters.unpark(ledger, queue, id)
     end
   elseif ids[1] then
-    db('ZREM', set.key, unpack(ids))
-    leave_tenants(R, queue, ids, records)
+    leave(R, queue, set.key, ids, records)
   end
   if state == 'parked' or state == 'due' then
     drop(R, queue, ids, records, ledger.now_ms)

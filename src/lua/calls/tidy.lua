@@ -5,20 +5,21 @@
 -- 64 of them four times a second). It removes outcomes whose time is over and dead jobs past their
 -- keeping (1,000 a queue, 4,000 a call; of large payloads about 100 a set), forgets batches, bulks
 -- and the cursors of schedules that are gone, buries raw members that can never be due, restores
--- lost flags of priorities, removes stale entries of R:await, old notes and empty names, and writes
--- notes of queues with due jobs that no worker serves. Fields: how the worker is, for
--- later_v1_health (room unsent refused skew_ms limits modes defects reload runs timeouts), and what
--- it counted since its last tidy: retried (added to R:stats), series:<queue> (series/series.lua)
--- and keys (series/ranks.lua); others are ignored. Then it writes the series.
+-- lost flags of priorities, drops debts of tenants that do not count any more, removes stale
+-- entries of R:await, old notes and empty names, and writes notes of queues with due jobs that no
+-- worker serves. Fields: how the worker is, for later_v1_health (room unsent refused skew_ms limits
+-- modes defects reload runs timeouts), and what it counted since its last tidy: retried (added to
+-- R:stats), series:<queue> (series/series.lua) and keys (series/ranks.lua); others are ignored.
+-- Then it writes the series.
 -- Cost: O(queues named + workers + due queues).
 
 local tidy = module 'calls/tidy'
-local batches, pins, bulks, beats, workers, clock, instant, job_sets, jobs, queue_names, uses, gate,
-      waiters, adds, schedules, ranks, series, change, commit, txn = use(
+local batches, pins, bulks, beats, workers, clock, instant, job_sets, jobs, queue_names, uses,
+      tenants, gate, waiters, adds, schedules, ranks, series, change, commit, txn = use(
   'batch/batches', 'broadcast/pins', 'bulk/bulks', 'calls/beat', 'calls/register', 'core/clock',
-  'core/instant', 'core/job_sets', 'core/jobs', 'core/queue_names', 'core/uses', 'gates/gate',
-  'gates/waiters', 'public/add', 'schedule/schedules', 'series/ranks', 'series/series',
-  'txn/change', 'txn/commit', 'txn/txn')
+  'core/instant', 'core/job_sets', 'core/jobs', 'core/queue_names', 'core/uses', 'fair/tenants',
+  'gates/gate', 'gates/waiters', 'public/add', 'schedule/schedules', 'series/ranks',
+  'series/series', 'txn/change', 'txn/commit', 'txn/txn')
 local TIDY_ROWS = 100
 local TIDY_BYTES = 1048576
 local TRIM_ROWS = 1000
@@ -45,7 +46,7 @@ end
 -- Has the queue any key that tidying could change? Most of very many queues are empty.
 local function has_keys(R, queue)
   local keys = {R .. ':done:' .. queue, R .. ':dead:' .. queue, R .. ':solo:' .. queue,
-                R .. ':due:' .. queue, R .. ':pins:' .. queue}
+                R .. ':due:' .. queue, R .. ':pins:' .. queue, R .. ':fair-debts:' .. queue}
   for p = 0, 9 do
     if p ~= 5 then
       keys[#keys + 1] = R .. ':q:' .. queue .. ':' .. int(p)
@@ -264,6 +265,7 @@ local function tidy_queues(R, queues, now_us)
         trim(R .. ':dead:' .. queue, now_ms - tonumber(queues[i + 1]))
       end
       change.try(repair_flags, R, queue)
+      change.try(tenants.forgive, R, queue)
       local ok, n = change.try(bury_never, R, queue, now_us)
       buried = buried + (ok and n or 0)
     end

@@ -6,7 +6,8 @@
 -- scores), parked (so far), groups (the reply, filled by starting.lua), solo_due, ledger
 -- (gates/gate.lua), is_more (the step stopped at a bound: more jobs may be due). Of the queues that
 -- the step names: names, flags, paused, gates, heads (of R:heads, by number), is_fair (queue ->
--- whether it is to be fair), fair (queue -> weights of its tenants, which take turns).
+-- whether it is to be fair), fair (queue -> weights of its tenants, which take turns), began (queue
+-- -> its virtual time before the first claim there).
 
 local claims = module 'claim/claims'
 local pins, tidy, granted, idle, judge, starting, steps, waiting, instant, jobs, passes, tenants,
@@ -268,7 +269,7 @@ function claims.read_queues(R, queues, ctx)
     end
     names[i], room[name] = name, its_room < most and its_room or most
   end
-  ctx.names, ctx.gates, ctx.fair, ctx.is_fair = names, {}, {}, {}
+  ctx.names, ctx.gates, ctx.fair, ctx.is_fair, ctx.began = names, {}, {}, {}, {}
   if #names > 0 then
     ctx.paused, ctx.flags = txn.know(R .. ':paused', names), txn.know(R .. ':prio', names)
     local texts = txn.know(R .. ':queues', names)

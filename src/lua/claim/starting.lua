@@ -8,11 +8,11 @@
 -- lock, or a semaphore with on_lost kill.
 
 local starting = module 'claim/starting'
-local chains, clock, events, jobs, charges, gate, grants, holding, waiters, adds, series, change,
-      commit, txn = use(
-  'core/chains', 'core/clock', 'core/events', 'core/jobs', 'fair/charges', 'gates/gate',
-  'gates/grants', 'gates/holding', 'gates/waiters', 'public/add', 'series/series', 'txn/change',
-  'txn/commit', 'txn/txn')
+local chains, clock, events, jobs, charges, tenants, gate, grants, holding, waiters, adds, series,
+      change, commit, txn = use(
+  'core/chains', 'core/clock', 'core/events', 'core/jobs', 'fair/charges', 'fair/tenants',
+  'gates/gate', 'gates/grants', 'gates/holding', 'gates/waiters', 'public/add', 'series/series',
+  'txn/change', 'txn/commit', 'txn/txn')
 
 -- ---- what is written of the starts of a chunk
 
@@ -34,11 +34,17 @@ local function write_starts(R, s, ctx)
   end
 end
 
+-- The job starts, and its tenant is charged. -> its line of R:holds
+local function share_of(R, queue, job, ctx)
+  local began = ctx.began
+  began[queue] = began[queue] or tenants.state(R, queue)
+  return charges.begin(R, queue, job.K or '', ctx.fair[queue], began[queue], ctx.now_us)
+end
+
 -- Write to R:holds what the job holds from its start to its end.
 local function hold(R, b, i, ctx)
-  local id, job, weights = b.ids[i], b.jobs[i] or {}, ctx.fair[b.queue]
-  local share = weights and not b.is_pinned and charges.begin(R, b.queue, job.K or '', weights,
-                                                              ctx.now_us) or nil
+  local id, job = b.ids[i], b.jobs[i] or {}
+  local share = ctx.fair[b.queue] and not b.is_pinned and share_of(R, b.queue, job, ctx) or nil
   local text = holding.holding_started(b.gates[i], job, share)
   if text then
     db('HSET', R .. ':holds', id, text)

@@ -207,8 +207,10 @@ end
 
 -- A waiting job leaves its set.
 function jobs.leave_waiting(R, id, job, tries)
-  db('ZREM', jobs.waiting_key(R, job, tries), id)
-  tenants.remove(R, id, job)
+  local key = jobs.waiting_key(R, job, tries)
+  local due = has_tenant(R, job, tries) and db('ZSCORE', key, id)
+  db('ZREM', key, id)
+  tenants.remove(R, id, job, due and to_due(due))
 end
 
 -- Put a job with a record into the waiting set of its queue. is_new: as in jobs.lower_head

@@ -1,69 +1,78 @@
 -- What the jobs of a fair queue are charged with: a tick when one starts, its run time when it ends
 -- or waits again, in place of the tick. R:holds of a running job has the line
---   fair <when it started, us> <queue>:<tenant>
+--   fair <when it started, us> <virtual time of its queue before> <queue>:<tenant>
 -- so all that ends a job or takes it from its worker charges it once (gates/holding.lua).
 
 local charges = module 'fair/charges'
-local tenants, usage, change, commit = use(
-  'fair/tenants', 'fair/usage', 'txn/change', 'txn/commit')
+local clock, tenants, usage, change, commit = use(
+  'core/clock', 'fair/tenants', 'fair/usage', 'txn/change', 'txn/commit')
 
--- A job of this tenant starts. -> its line of R:holds
-function charges.begin(R, queue, tenant, weights, now_us)
-  local active, runs = R .. ':fair:' .. queue, R .. ':fair-runs:' .. queue
-  local n, kept = tenants.runs(db('HGET', runs, tenant))
-  local time, of_queue, todo = db('ZSCORE', active, tenant), tenants.state(R, queue)
-  local is_active = time
-  if not time then
-    -- Its job was let in by a gate, or is a suspect.
-    time = math.max(kept, db('ZSCORE', R .. ':fair-debts:' .. queue, tenant) or 0, of_queue)
-    db('ZREM', R .. ':fair-debts:' .. queue, tenant)
-  elseif time > of_queue then
-    tenants.set_state(R, queue, time, todo)
-  end
-  time = time + tenants.tick(weights, tenant)
-  if is_active then
-    db('ZADD', active, time, tenant)
-  end
-  db('HSET', runs, tenant, int(n + 1) .. ' ' .. int(time))
-  return 'fair ' .. int(now_us) .. ' ' .. queue .. ':' .. tenant
+-- -> how the line of a job that starts begins; its tenant follows. began: the virtual time of its
+-- queue when the call began to claim there
+function charges.line_begin(queue, began, now_us)
+  return 'fair ' .. int(now_us) .. ' ' .. int(began) .. ' ' .. queue .. ':'
 end
 
--- A job of this tenant that started then does not run any more.
-local function finish(R, queue, tenant, from_us, now_us)
+-- A line -> when the job started, the virtual time of its queue before, queue, tenant; nil: it is
+-- none
+function charges.read_line(line)
+  local from_us, time, queue, tenant = string.match(line, '^fair (%d+) (%d+) (%w[%w_-]*):(.*)$')
+  if whole(from_us) and whole(time) then
+    return whole(from_us), whole(time), queue, tenant
+  end
+end
+
+-- A job of this tenant starts. began: as in charges.line_begin -> its line of R:holds
+function charges.begin(R, queue, tenant, weights, began, now_us)
+  local active = R .. ':fair:' .. queue
+  local time, of_queue, todo = db('ZSCORE', active, tenant), tenants.state(R, queue)
+  local tick = tenants.tick(weights, tenant)
+  if not time then
+    -- Its job was let in by a gate, or is a suspect.
+    local debts = R .. ':fair-debts:' .. queue
+    db('ZADD', debts, math.max(db('ZSCORE', debts, tenant) or 0, of_queue) + tick, tenant)
+  else
+    if time > of_queue then
+      tenants.set_state(R, queue, time, todo)
+    end
+    db('ZADD', active, time + tick, tenant)
+  end
+  return charges.line_begin(queue, began, now_us) .. tenant
+end
+
+-- A job of this tenant that started then does not run any more. began: as in charges.line_begin;
+-- used: queue -> tenant -> ms, to which its run time is added
+local function finish(R, from_us, began, queue, tenant, now_us, used)
   local weights = tenants.weights(R, queue)
   local of_queue, _, since = tenants.state(R, queue)
   if not weights or from_us < since or not tenants.take_turns(R, queue) then
     return -- it started before the queue was fair, as it is now
   end
-  local active, runs = R .. ':fair:' .. queue, R .. ':fair-runs:' .. queue
-  local n, time = tenants.runs(db('HGET', runs, tenant))
-  local is_active = db('ZSCORE', active, tenant)
-  local ran = math.max(now_us - from_us, 0)
-  time = (is_active or time) + math.floor(ran / (weights[tenant] or 1)) -
-         tenants.tick(weights, tenant)
-  time = math.max(time, 0)
-  if is_active then
-    db('ZADD', active, time, tenant)
+  local active, debts = R .. ':fair:' .. queue, R .. ':fair-debts:' .. queue
+  local ran, time = math.max(now_us - from_us, 0), db('ZSCORE', active, tenant)
+  local more = math.floor(ran / (weights[tenant] or 1)) - tenants.tick(weights, tenant)
+  if time then
+    db('ZADD', active, time + more, tenant)
+  elseif not tenants.reset_idle(R, queue, clock.ms(now_us)) then
+    -- Without a debt it goes on from where it began, if the queue has not begun anew since.
+    time = db('ZSCORE', debts, tenant) or math.min(began, of_queue)
+    db('ZADD', debts, time + more, tenant)
   end
-  if n > 1 then
-    db('HSET', runs, tenant, int(n - 1) .. ' ' .. int(time))
-  else
-    db('HDEL', runs, tenant)
-    if not is_active and time > of_queue then
-      db('ZADD', R .. ':fair-debts:' .. queue, time, tenant)
-    end
-  end
-  tenants.reset_idle(R, queue)
-  commit.hint(usage.count, R, queue, tenant, ran, now_us)
+  used[queue] = used[queue] or {}
+  used[queue][tenant] = (used[queue][tenant] or 0) + usage.ms(ran)
 end
 
 -- Jobs end or wait again; lines: theirs in R:holds. A key of a foreign type must not keep a job
 -- from ending.
 function charges.finish_all(ledger, lines)
+  local used = {}
   for _, line in ipairs(lines) do
-    local from_us, queue, tenant = string.match(line, '^fair (%d+) (%w[%w_-]*):(.*)$')
-    if whole(from_us) then
-      change.unless_foreign(finish, ledger.R, queue, tenant, whole(from_us), ledger.now_us)
+    local from_us, began, queue, tenant = charges.read_line(line)
+    if from_us then
+      change.unless_foreign(finish, ledger.R, from_us, began, queue, tenant, ledger.now_us, used)
     end
+  end
+  for queue, of_tenants in pairs(used) do
+    commit.hint(usage.count, ledger.R, queue, of_tenants, ledger.now_us)
   end
 end

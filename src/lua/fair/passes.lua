@@ -5,10 +5,9 @@
 -- and the queue has the flag `f` (core/jobs.lua) as long as it has any rows.
 
 local passes = module 'fair/passes'
-local job_sets, jobs, tenants, change, txn = use(
-  'core/job_sets', 'core/jobs', 'fair/tenants', 'txn/change', 'txn/txn')
+local clock, job_sets, jobs, tenants, change, txn = use(
+  'core/clock', 'core/job_sets', 'core/jobs', 'fair/tenants', 'txn/change', 'txn/txn')
 local INDEXED, BYTES = 512, 1048576 -- jobs of a step, bytes of their records
-local DROPPED = 32                  -- tenants of a step
 
 -- The queue is fair from now on, or is so no more.
 function passes.begin(R, queue, is_fair, now_us)
@@ -44,7 +43,7 @@ local function index_some(R, queue, digit, score, id, most)
 end
 
 -- Give the next waiting jobs their tenants.
-local function index(R, queue, time, todo)
+local function index(R, queue, time, todo, now_ms)
   local digit, score, id = string.match(todo, '^index (%d) (%S+) (%S+)$')
   local left = INDEXED
   digit, score, id = digit or '0', score or '-', id or '-'
@@ -57,32 +56,16 @@ local function index(R, queue, time, todo)
     end
   end
   tenants.set_state(R, queue, time, digit and 'index ' .. digit .. ' ' .. score .. ' ' .. id or '')
-  tenants.reset_idle(R, queue)
+  tenants.reset_idle(R, queue, now_ms)
 end
 
--- Drop the rows of the next tenants.
+-- Drop the rows of all tenants.
 local function drop(R, queue)
-  local left = DROPPED
-  for _, what in ipairs({':fair:', ':fair-next:'}) do
-    local key = R .. what .. queue
-    local names, keys = left > 0 and db('ZRANGE', key, 0, left - 1) or {}, {}
-    for _, name in ipairs(names) do
-      for p = 0, 9 do
-        keys[#keys + 1] = tenants.jobs_key(R, queue, int(p), name)
-      end
-    end
-    change.drop_keys(keys, 1, #keys)
-    if names[1] then
-      db('ZREM', key, unpack(names))
-    end
-    left = left - #names
+  for _, what in ipairs({':fair:', ':fair-next:', ':fair-jobs:', ':fair-debts:'}) do
+    change.drop_key(R .. what .. queue, 'large')
   end
-  if left > 0 then
-    change.drop_key(R .. ':fair-debts:' .. queue, 'large')
-    change.drop_key(R .. ':fair-runs:' .. queue, 'large')
-    db('HDEL', R .. ':fair', queue)
-    jobs.flag_clear(R, queue, 'f')
-  end
+  db('HDEL', R .. ':fair', queue)
+  jobs.flag_clear(R, queue, 'f')
 end
 
 -- Do a part of what is to be done. is_fair: as R:queues says -> whether something is left
@@ -96,7 +79,7 @@ function passes.advance(R, queue, is_fair, now_us)
   elseif todo == 'drop' or not is_fair then
     drop(R, queue)
   elseif todo ~= '' then
-    index(R, queue, time, todo)
+    index(R, queue, time, todo, clock.ms(now_us))
   else
     return false
   end

@@ -10,9 +10,8 @@ function standing.of(R, queue, tenant, now_ms)
     return nil
   end
   local active = R .. ':fair:' .. queue
-  local _, kept = tenants.runs(db('HGET', R .. ':fair-runs:' .. queue, tenant))
   local time = db('ZSCORE', active, tenant) or
-               math.max(kept, db('ZSCORE', R .. ':fair-debts:' .. queue, tenant) or 0,
+               math.max(db('ZSCORE', R .. ':fair-debts:' .. queue, tenant) or 0,
                         (tenants.state(R, queue)))
   local used, all = usage.last_minute(R, queue, tenant, now_ms)
   return db('ZCOUNT', active, '-inf', '(' .. int(time)),
@@ -30,4 +29,17 @@ function standing.text(R, queue, tenant, now_ms)
   local others = before == 0 and 'it is the next one' or before == 1 and '1 other goes first' or
                  int(before) .. ' others go first'
   return who .. int(percent) .. " % of the last minute's run time; " .. others
+end
+
+-- -> how many due jobs of its tenant are claimed before this job, which waits
+function standing.due_before(R, id, job, now_ms)
+  local n, tenant, key = 0, job.K or '', tenants.jobs_key(R, job.queue)
+  local score = redis.call('ZSCORE', R .. ':q:' .. job.queue .. ':' .. int(job.priority), id)
+  for p = 0, score and job.priority or -1 do
+    local from = tenants.range(tenant, int(p))
+    local to = p < job.priority and tenants.line(tenant, int(p), now_ms + 1, '') or
+               tenants.line(tenant, int(p), to_due(score), id)
+    n = n + redis.call('ZLEXCOUNT', key, from, '(' .. to)
+  end
+  return n
 end

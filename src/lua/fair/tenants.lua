@@ -13,19 +13,20 @@
 --   R:fair:<queue>     ZSET  tenant -> its virtual time: those with due jobs
 --   R:fair-next:<queue>  ZSET  tenant -> when its first job is due, ms: those that have waiting
 --                              jobs, and are not in R:fair:<queue> yet
---   R:fair-runs:<queue>  HASH  tenant -> "<its running jobs> <its virtual time, where it is not in
---                              R:fair:<queue>>"
---   R:fair-debts:<queue> ZSET  tenant -> its virtual time, if that is after the queue's, and it has
---                              neither due nor running jobs
---   R:fair-jobs:<queue>:<priority>:<tenant>  ZSET  id -> due ms, of its waiting jobs. They are in
+--   R:fair-debts:<queue> ZSET  tenant -> its virtual time, of those without due jobs. One that the
+--                              queue's has passed does not count, and goes when the queue is tidied
+--   R:fair-jobs:<queue>  ZSET  "<tenant> <priority><due ms, 15 digits><id>" -> 0: the waiting jobs
+--                              of all tenants, in the order of these lines. They are in
 --                              R:q:<queue>:<priority>, too, which is what counts: a job that is
 --                              here alone does not wait any more (turns.lua drops it)
 --
--- A tenant without waiting and running jobs and without a debt has no row.
+-- While no tenant has due jobs there are no debts, and the virtual time of the queue is 0: whoever
+-- comes then waits for nobody. A tenant without waiting jobs and without a debt has no row.
 
 local tenants = module 'fair/tenants'
 local change = use 'txn/change'
-local TICK_US = 1000  -- what a start is charged, until its job has ended
+tenants.TICK_US = 1000  -- what a start is charged, until its job has ended
+local FORGIVEN = 2000   -- debts that a call drops
 tenants.WEIGHT_MAX = 1000
 tenants.WEIGHTS_MAX = 64
 
@@ -46,10 +47,35 @@ function tenants.weights(R, queue)
   return tenants.weights_in(db('HGET', R .. ':queues', queue))
 end
 
--- -> the key of the waiting jobs of a tenant. priority: text
-function tenants.jobs_key(R, queue, priority, tenant)
-  return R .. ':fair-jobs:' .. queue .. ':' .. priority .. ':' .. tenant
+-- ---- its waiting jobs
+
+-- -> the key of the waiting jobs of all tenants
+function tenants.jobs_key(R, queue)
+  return R .. ':fair-jobs:' .. queue
 end
+
+local DUE_DIGITS = 15
+
+-- -> the line of a waiting job. digit: its priority, text
+function tenants.line(tenant, digit, due, id)
+  local text = int(due)
+  return tenant .. ' ' .. digit .. string.rep('0', DUE_DIGITS - #text) .. text .. id
+end
+
+-- A line of this tenant -> when its job is due, its id
+function tenants.read_line(line, tenant)
+  local at = #tenant + 3
+  return tonumber(string.sub(line, at, at + DUE_DIGITS - 1)) or 0,
+         string.sub(line, at + DUE_DIGITS)
+end
+
+-- -> the bounds of the lines of a tenant with this priority, as ZRANGE BYLEX takes them
+function tenants.range(tenant, digit)
+  local begin = tenant .. ' ' .. digit
+  return '[' .. begin, '(' .. begin .. ':' -- the character behind 9
+end
+
+-- ---- its queue
 
 -- -> the virtual time of the queue; what is to be done there, '' for nothing; since when it is fair
 function tenants.state(R, queue)
@@ -83,21 +109,15 @@ function tenants.none_due(R, queue, now_ms)
   return db('ZCARD', R .. ':fair:' .. queue) == 0 and not (row[2] and to_due(row[2]) <= now_ms)
 end
 
--- A value of R:fair-runs:<queue> -> how many jobs run, virtual time
-function tenants.runs(text)
-  local n, time = string.match(text or '', '^(%d+) (%d+)$')
-  return whole(n) or 0, whole(time) or 0
-end
-
 -- What is one tick for this tenant.
 function tenants.tick(weights, tenant)
-  return math.max(math.floor(TICK_US / (weights[tenant] or 1)), 1)
+  return math.max(math.floor(tenants.TICK_US / (weights[tenant] or 1)), 1)
 end
 
 -- A job waits in this queue, whose tenants are kept.
 function tenants.put(R, id, job, due)
   local queue, tenant = job.queue, job.K or ''
-  db('ZADD', tenants.jobs_key(R, queue, int(job.priority), tenant), due, id)
+  db('ZADD', tenants.jobs_key(R, queue), 0, tenants.line(tenant, int(job.priority), due, id))
   if not db('ZSCORE', R .. ':fair:' .. queue, tenant) then
     db('ZADD', R .. ':fair-next:' .. queue, 'LT', int(due), tenant)
   end
@@ -106,23 +126,22 @@ end
 -- -> when the first waiting job of a tenant is due; math.huge: it has none. digits: the priorities
 -- of its queue
 function tenants.first_due(R, queue, digits, tenant)
-  local first = math.huge
+  local first, key = math.huge, tenants.jobs_key(R, queue)
   for i = 1, #digits do
-    local row = db('ZRANGE', tenants.jobs_key(R, queue, digits[i], tenant), 0, 0, 'WITHSCORES')
-    first = row[2] and math.min(first, to_due(row[2])) or first
+    local from, to = tenants.range(tenant, digits[i])
+    local line = db('ZRANGE', key, from, to, 'BYLEX', 'LIMIT', 0, 1)[1]
+    first = line and math.min(first, (tenants.read_line(line, tenant))) or first
   end
   return first
 end
 
--- The tenant has no due jobs any more: keep its virtual time where that still counts.
-function tenants.leave(R, queue, tenant, time)
-  local runs = R .. ':fair-runs:' .. queue
-  local text = db('HGET', runs, tenant)
-  db('ZREM', R .. ':fair:' .. queue, tenant)
-  if text then
-    db('HSET', runs, tenant, int((tenants.runs(text))) .. ' ' .. int(time))
-  elseif time > tenants.state(R, queue) then
-    db('ZADD', R .. ':fair-debts:' .. queue, time, tenant)
+-- Debts that do not count any more go.
+function tenants.forgive(R, queue)
+  local key = R .. ':fair-debts:' .. queue
+  local names = db('ZRANGEBYSCORE', key, '-inf', int((tenants.state(R, queue))), 'LIMIT', 0,
+                   FORGIVEN)
+  if names[1] then
+    db('ZREM', key, unpack(names))
   end
 end
 
@@ -133,7 +152,10 @@ function tenants.settle(R, queue, tenant, first, now_ms)
   if time and first <= now_ms then
     return
   elseif time then
-    tenants.leave(R, queue, tenant, time)
+    db('ZREM', active, tenant)
+    if time > tenants.state(R, queue) then
+      db('ZADD', R .. ':fair-debts:' .. queue, time, tenant)
+    end
   end
   if first < math.huge then
     db('ZADD', later, first, tenant)
@@ -142,18 +164,19 @@ function tenants.settle(R, queue, tenant, first, now_ms)
   end
 end
 
--- While nobody's jobs are due and none runs, no debt counts: the next one begins at 0 again.
-function tenants.reset_idle(R, queue)
+-- While nobody's jobs are due, no debt counts: the next one begins at 0 again. -> whether it is so
+function tenants.reset_idle(R, queue, now_ms)
   local time, todo = tenants.state(R, queue)
-  if todo == '' and db('ZCARD', R .. ':fair:' .. queue) == 0 and
-     db('HLEN', R .. ':fair-runs:' .. queue) == 0 then
-    if db('EXISTS', R .. ':fair-debts:' .. queue) == 1 then
-      change.drop_key(R .. ':fair-debts:' .. queue, 'large')
-    end
-    if time > 0 then
-      tenants.set_state(R, queue, 0, '')
-    end
+  if todo ~= '' or not tenants.none_due(R, queue, now_ms) then
+    return false
   end
+  if db('EXISTS', R .. ':fair-debts:' .. queue) == 1 then
+    change.drop_key(R .. ':fair-debts:' .. queue, 'large')
+  end
+  if time > 0 then
+    tenants.set_state(R, queue, 0, '')
+  end
+  return true
 end
 
 -- -> the priorities of which the queue may have jobs, in order, as text
@@ -168,24 +191,16 @@ function tenants.digits(R, queue)
   return digits
 end
 
--- -> how many due jobs of its tenant are claimed before this job
-function tenants.due_before(R, id, job, now_ms)
-  local n, tenant = 0, job.K or ''
-  for p = 0, job.priority - 1 do
-    n = n + db('ZCOUNT', tenants.jobs_key(R, job.queue, int(p), tenant), '-inf', int(now_ms))
-  end
-  return n + (db('ZRANK', tenants.jobs_key(R, job.queue, int(job.priority), tenant), id) or 0)
-end
-
--- A job of this queue does not wait any more. It is no matter if the queue is not fair.
-function tenants.remove(R, id, job)
+-- A job of this queue, which was due then, does not wait any more. It is no matter if the queue is
+-- not fair.
+function tenants.remove(R, id, job, due)
   local queue, tenant = job.queue, job.K or ''
-  if not tenants.are_kept(R, queue) then
+  if not due or not tenants.are_kept(R, queue) then
     return
   end
-  db('ZREM', tenants.jobs_key(R, queue, int(job.priority), tenant), id)
+  db('ZREM', tenants.jobs_key(R, queue), tenants.line(tenant, int(job.priority), due, id))
   if tenants.first_due(R, queue, tenants.digits(R, queue), tenant) == math.huge then
     tenants.settle(R, queue, tenant, math.huge, 0)
-    tenants.reset_idle(R, queue)
+    tenants.reset_idle(R, queue, LATEST)
   end
 end

@@ -1,30 +1,45 @@
 -- How much run time each tenant of a fair queue had in the last minute, for people:
 --   R:fair-used:<queue>:<minute>  HASH  tenant -> ms; ' ': of all
--- It expires after three minutes. Tenants beyond TENANTS are counted in ' ' alone.
+-- It expires two minutes behind that minute. Tenants beyond TENANTS are counted in ' ' alone.
 
 local usage = module 'fair/usage'
-local TENANTS, TTL_MS = 10000, 180000
+local TENANTS, KEPT = 10000, 3 -- minutes
+local ALL = ' ' -- no tenant has this name
 
 local function key_of(R, queue, minute)
   return R .. ':fair-used:' .. queue .. ':' .. int(minute)
 end
 
--- A job of this tenant has run so long. Behind the writes of a call: it may fail.
-function usage.count(R, queue, tenant, ran_us, now_us)
-  local ms, key = math.floor(ran_us / 1000 + 0.5), key_of(R, queue, math.floor(now_us / 60000000))
-  if redis.call('HLEN', key) <= TENANTS or redis.call('HEXISTS', key, tenant) == 1 then
-    redis.call('HINCRBY', key, tenant, int(ms))
+-- What counts for a job that ran so long.
+function usage.ms(ran_us)
+  return math.floor(ran_us / 1000 + 0.5)
+end
+
+-- Jobs of these tenants, tenant -> ms, have run so long. Behind the writes of a call: it may fail.
+function usage.count(R, queue, used, now_us)
+  local minute = math.floor(now_us / 60000000)
+  local key, names, all = key_of(R, queue, minute), {ALL}, 0
+  for name, ms in pairs(used) do
+    names[#names + 1], all = name, all + ms
   end
-  redis.call('HINCRBY', key, ' ', int(ms))
-  redis.call('PEXPIRE', key, int(TTL_MS))
+  local had, is_full = redis.call('HMGET', key, unpack(names)), redis.call('HLEN', key) > TENANTS
+  local words = {ALL, int((tonumber(had[1] or 0) or 0) + all)}
+  for i = 2, #names do
+    if had[i] or not is_full then
+      words[#words + 1] = names[i]
+      words[#words + 1] = int((tonumber(had[i] or 0) or 0) + used[names[i]])
+    end
+  end
+  redis.call('HSET', key, unpack(words))
+  redis.call('PEXPIREAT', key, int((minute + KEPT) * 60000))
 end
 
 -- -> ms of a tenant within the last minute, ms of all: this minute, and of the one before as much
 -- as is left of it
 function usage.last_minute(R, queue, tenant, now_ms)
   local minute, left = math.floor(now_ms / 60000), 1 - (now_ms % 60000) / 60000
-  local is = redis.call('HMGET', key_of(R, queue, minute), tenant, ' ')
-  local was = redis.call('HMGET', key_of(R, queue, minute - 1), tenant, ' ')
+  local is = redis.call('HMGET', key_of(R, queue, minute), tenant, ALL)
+  local was = redis.call('HMGET', key_of(R, queue, minute - 1), tenant, ALL)
   local function ms(i)
     return math.floor((tonumber(is[i] or 0) or 0) + left * (tonumber(was[i] or 0) or 0))
   end

@@ -301,7 +301,7 @@ local function due_before(e)
   end
   local now, n = int(e.now_ms), redis.call('ZCARD', e.R .. ':granted:' .. e.queue)
   if tenants.are_kept(e.R, e.queue) then
-    return tenants.due_before(e.R, e.id, e.job, e.now_ms)
+    return standing.due_before(e.R, e.id, e.job, e.now_ms)
   end
   for p = 0, e.job.priority - 1 do
     n = n + redis.call('ZCOUNT', e.R .. ':q:' .. e.queue .. ':' .. int(p), '-inf', now)

@@ -17,6 +17,8 @@ function moves.move_found(ledger, id, state, job, tries, due)
   end
   if state == 'parked' then
     waiters.unpark(ledger, job.queue, id)
+  else
+    jobs.leave_waiting(ledger.R, id, job, tries)
   end
   jobs.enqueue(ledger.R, id, job, tries, due)
 end

@@ -3,9 +3,9 @@
 -- claim/ends.lua.
 
 local row_ends = module 'rows/ends'
-local events, gate, row_gates, row_members, row_results, row_step, writes = use(
+local events, gate, row_gates, row_members, row_results, row_step, row_tenants, writes = use(
   'core/events', 'gates/gate', 'rows/gates', 'rows/members', 'rows/results', 'rows/step',
-  'rows/writes')
+  'rows/tenants', 'rows/writes')
 -- `u`, `b` and `f`, with which such lines of R:holds begin
 local OF_UNIQUE, OF_BATCH, OF_FAIR = 117, 98, 102
 
@@ -66,7 +66,8 @@ local BESIDE = {'progress', 'errors', 'failures', 'results'}
 -- Read what earlier attempts of these jobs may have left.
 local function load_beside(s, ids)
   local R, beside = s.R, {}
-  if s.is_calm then
+  if s.is_calm or redis.call('EXISTS', R .. ':progress', R .. ':errors', R .. ':failures',
+                             R .. ':results') == 0 then
     return
   end
   for _, name in ipairs(BESIDE) do
@@ -86,7 +87,7 @@ function row_ends.note_unique(s, name, id, until_ms)
 end
 
 -- Job `id` ends. It holds this gate, or this unique key, which is free then, or is a member of this
--- batch. Another line is odd.
+-- batch, or its tenant is charged (s.shares: lines of such jobs). Another line is odd.
 local function note_hold(s, drops, order, id, line)
   local ids, begin = drops[line], string.byte(line)
   if ids then
@@ -101,19 +102,21 @@ local function note_hold(s, drops, order, id, line)
     row_ends.note_unique(s, name or row_step.odd(), id, until_ms)
   elseif begin == OF_BATCH and string.sub(line, 1, 6) == 'batch ' then
     row_members.note_member(s, string.sub(line, 7), id)
+  elseif begin == OF_FAIR and string.sub(line, 1, 5) == 'fair ' then
+    s.shares, drops[line] = s.shares or {}, {id}
+    s.shares[#s.shares + 1] = line
   else
     order[#order + 1] = row_gates.row_gate(s, line)
     drops[line] = {id}
   end
 end
 
--- A result tells of job `id`, which has a record (results.lua): only its gates are read here.
+-- A result tells of job `id`, which has a record (results.lua): only its gates and its tenant are
+-- read here.
 local function note_gates(s, drops, order, id, text)
   for line in string.gmatch(text, '[^\n]+') do
-    if gate.read(line) then
+    if gate.read(line) or string.byte(line) == OF_FAIR then
       note_hold(s, drops, order, id, line)
-    elseif string.byte(line) == OF_FAIR then
-      row_step.odd() -- its tenant is charged
     end
   end
 end
@@ -142,6 +145,9 @@ local function drop_all(s, ids, holds, n_told)
     row_gates.drop_from(order[i], drops[order[i].id])
   end
   s.freed, s.touched = freed, order
+  if s.shares then
+    row_tenants.finish(s, s.shares, drops)
+  end
 end
 
 -- The unique keys that these jobs still have are free, now or later. One with a successor is odd.

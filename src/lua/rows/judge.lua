@@ -187,6 +187,22 @@ local function judge_special(s, b, i)
   return b.is_in or judge_gates(s, b, i, job)
 end
 
+-- The same for a row of a fair queue, which is mostly one of its tenant and has no other option.
+local function judge_turn(s, b, i)
+  local t, record = b.of[i], b.records[i] or ''
+  local cut = #t.record
+  if string.sub(record, 1, cut) ~= t.record then
+    local header = string.match(record, '^[^\n]*')
+    if (string.match(header, ' K=(%S+)') or '') ~= t.name then
+      row_step.odd()
+    end
+  elseif not b.texts[i] and not next(s.of_queue[b.queue]) and #record - cut <= BIG then
+    b.keys[i] = t.name ~= '' and t.name or nil
+    return true
+  end
+  return judge_special(s, b, i)
+end
+
 -- Read the rows b: {queue, n, ids, dues, gates (of those that come in)}. One that is not due yet
 -- and has gates ends them, and so does the last one for which there are bytes. special: the
 -- numbers of the rows that are more than a record and a key; new: their gates of which the step
@@ -207,7 +223,7 @@ function row_judge.judge_rows(s, b)
     end
     local record = records[i]
     if (all or texts[i] or not record or #record > most or sub(record, 1, cut) ~= plain) and
-       not judge_special(s, b, i) then
+       not (b.of and judge_turn or judge_special)(s, b, i) then
       n = i - 1
       break
     end

@@ -1,9 +1,9 @@
 -- What a step over rows writes, planned in the order of writes.lua.
 
 local plans = module 'rows/plan'
-local clock, gate, rates, row_members, plan_results, row_results, row_step, writes = use(
-  'core/clock', 'gates/gate', 'gates/rates', 'rows/members', 'rows/plan_results', 'rows/results',
-  'rows/step', 'rows/writes')
+local clock, gate, rates, row_members, plan_results, row_results, row_step, row_tenants, writes =
+  use('core/clock', 'gates/gate', 'gates/rates', 'rows/members', 'rows/plan_results',
+      'rows/results', 'rows/step', 'rows/tenants', 'rows/writes')
 local NEVER = LATEST
 local AT_ONCE = 4000        -- arguments of a command: unpack takes no more than 8,000
 local LOCK_FIELDS = writes.LOCK_FIELDS
@@ -254,6 +254,9 @@ local function plan_rare(s)
   end
   if s.members then
     row_members.plan_members(s)
+  end
+  if s.fair then
+    row_tenants.plan_writes(s)
   end
 end
 

@@ -3,20 +3,23 @@
 
 local row_queues = module 'rows/queue'
 local claims, idle, instant, limits, wanted, row_due, row_judge, row_results, row_starts,
-      row_step = use(
+      row_step, row_tenants, row_turns = use(
   'claim/claims', 'claim/idle', 'core/instant', 'gates/limits', 'gates/wanted', 'rows/due',
-  'rows/judge', 'rows/results', 'rows/starts', 'rows/step')
+  'rows/judge', 'rows/results', 'rows/starts', 'rows/step', 'rows/tenants', 'rows/turns')
 local FEW_NAMES = 16
 local LOOK = claims.LOOK
 
--- The gates of a queue's jobs, from R:queues. Mostly there is one: begin, behind: its id before and
--- behind the key, behind is nil where there is no key in it.
+-- The gates of a queue's jobs, from R:queues; of a fair queue, perhaps none. Mostly there is one:
+-- begin, behind: its id before and behind the key, behind is nil where there is no key in it.
 local function read_queue_gates(text)
   local common = wanted.queue_gates(text)
-  if common and (common.begin or common.behind or common.fair) then
+  if not common then
+    return nil
+  elseif common.begin or common.behind then
     row_step.odd()
   end
-  local kind, name = next(common or {})
+  common.fair, common.w = nil, nil -- these are no gates (fair/tenants.lua)
+  local kind, name = next(common)
   if kind and kind ~= 'rate' and not next(common, kind) then
     local before, behind = limits.split_key(name)
     common.begin, common.behind = kind .. ':' .. before, behind
@@ -53,9 +56,18 @@ function row_queues.load_queues(s)
   local paused, flags = redis.call('HMGET', R .. ':paused', unpack(names)),
                         redis.call('HMGET', R .. ':prio', unpack(names))
   local texts = redis.call('HMGET', R .. ':queues', unpack(names))
+  local find = string.find
   for i = 1, #names do
-    if flags[i] and not string.find(flags[i], '^%d+$') then
+    local f = texts[i] and find(texts[i], '^fair=1') and
+              row_tenants.queue_of(s, names[i], texts[i])
+    if flags[i] and not find(flags[i], f and '^%d*f$' or '^%d+$') or f and not flags[i] then
       row_step.odd()
+    elseif f then
+      f.digits, f.sets = {}, {}
+      for p = 0, 9 do
+        local digit = int(p)
+        f.digits[#f.digits + 1] = (p == 5 or find(flags[i], digit, 1, true)) and digit or nil
+      end
     end
     s.paused[names[i]] = paused_head(s, paused[i])
     if paused[i] then
@@ -71,7 +83,9 @@ end
 -- The jobs of the queue that came in start before all others.
 local function claim_let_in(s, queue, most)
   local rows = s.let_in[queue]
-  if rows[2] then
+  if s.fair and s.fair[queue] then
+    row_step.odd()
+  elseif rows[2] then
     table.sort(rows, function(a, b) return a.rank < b.rank end)
   end
   local ids, dues, gates = {}, {}, {}
@@ -122,6 +136,25 @@ local function claim_due(s, queue, most)
     end
   end
   s.is_more = s.is_more or head <= s.now_ms
+  return head, flags
+end
+
+-- The same for a fair queue: tenants take turns.
+local function claim_turns(s, f, most)
+  local left, b = s.bytes > 0 and most - s.claimed or 0, nil
+  left = s.parked >= LOOK.parked_max and math.min(left, LOOK.few) or left
+  if left > 0 then
+    b = row_turns.gather(s, f, left)
+    local n, parked = row_starts.handle_rows(s, b, row_judge.judge_rows(s, b), most)
+    if parked > 0 then
+      row_step.odd()
+    end
+    row_turns.leave(s, f, b, n, s.taken)
+  end
+  local head, flags = row_turns.head(s, f)
+  if b and b.n == 0 and head <= s.now_ms then
+    row_step.odd() -- a key was lost or written by hand
+  end
   return head, flags
 end
 
@@ -183,7 +216,12 @@ local function claim_queue(s, i, head, told)
     return head
   end
   local flags
-  head, flags = claim_due(s, name, most)
+  local f = s.fair and s.fair[name]
+  if f then
+    head, flags = claim_turns(s, f, most)
+  else
+    head, flags = claim_due(s, name, most)
+  end
   if s.late and s.late[name] then
     head = math.min(head, s.late[name].due)
   end

@@ -32,8 +32,8 @@ local function wait_again(s, id, job, due)
   local digit = job.priority ~= 5 and int(job.priority)
   local queue = job.queue
   local key, late = s.R .. ':q:' .. queue .. ':' .. (digit or '5'), s.late[queue]
-  if not s.is_calm and not s.room[queue] then
-    row_step.odd() -- the queue may be a fair one
+  if not s.is_calm and not s.room[queue] or s.fair and s.fair[queue] then
+    row_step.odd() -- the queue is a fair one, or may be
   elseif digit and not string.find(s.flags[queue] or '', digit, 1, true) then
     row_step.odd() -- it has to get a flag
   elseif not late then

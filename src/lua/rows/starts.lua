@@ -12,6 +12,26 @@ local function hold_text(s, id, text)
   s.n_held, s.holds[2 * n - 1], s.holds[2 * n] = n, id, text
 end
 
+-- The rows from..to of a fair queue start, and hold a line of their tenant, behind what they hold
+-- since pass. b.held: id -> where in holds that is
+local function hold_shares(s, b, from, to)
+  local st, at = s.starts, b.held
+  local n, holds, ids, of = st.n_held, st.holds, b.ids, b.of
+  for k = b.first_held, n do
+    at[holds[2 * k - 1]] = 2 * k
+  end
+  for i = from, to do
+    local id, share = ids[i], of[i].share
+    if at[id] then
+      holds[at[id]] = holds[at[id]] .. '\n' .. share
+    else
+      n = n + 1
+      holds[2 * n - 1], holds[2 * n] = id, share
+    end
+  end
+  st.n_held, b.first_held = n, n + 1
+end
+
 -- The rows from..to start: those that do for the first time are counted by their keys.
 local function count_keys(s, b, from, to)
   local counted, keys = s.keys[b.queue] or {}, b.keys
@@ -30,6 +50,9 @@ local function start(s, b, from, to, fence, gated)
   end
   if b.keys then
     count_keys(s, b, from, to)
+    if b.of then
+      hold_shares(s, b, from, to)
+    end
   end
   s.claimed = s.claimed + to - from + 1
 end

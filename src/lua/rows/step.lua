@@ -10,8 +10,9 @@
 -- cancelled, waited for or followed when they end; batches that end or lost a member; unique keys
 -- with a successor; rates that are shut or no token buckets; leases; programs and callers among the
 -- waiters, permits for two waiters at once, spots with several gates; pauses that end; queues that
--- are flagged (suspects, pinned and granted jobs, those aside) or have raw members; timers that are
--- due; large payloads; and whatever is corrupt or of a foreign type.
+-- are flagged (suspects, pinned and granted jobs, those aside) or have raw members; jobs of a fair
+-- queue that fail, are parked or let in; timers that are due; large payloads; and whatever is
+-- corrupt or of a foreign type.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
@@ -22,7 +23,8 @@
 --   may still claim; claimed, bytes, parked, max: as in claim/claims.lua
 --   let_in: queue -> rows (waiters.lua), offers
 --   retried, progress, had, gone, waiting, late, counts, host, answers: results.lua; kept:
---   kept.lua; members: members.lua, is_rare: one of these; woken: queues whose workers are woken
+--   kept.lua; members: members.lua; shares (ends.lua), fair: queue -> f, fair_list: tenants.lua;
+--   is_rare: one of these; woken: queues whose workers are woken
 --   starts: {n, running, tries, n_held, holds, old_ids, old_tries}, groups: as in
 --   claim/starting.lua
 --   adds, removals, last: the writes (writes.lua)

@@ -7,8 +7,8 @@
 -- and values of what it replaces, nil for nothing.
 
 local writes = module 'rows/writes'
-local rights, row_step, series, commit = use(
-  'core/rights', 'rows/step', 'series/series', 'txn/commit')
+local rights, row_step, row_tenants, series, commit = use(
+  'core/rights', 'rows/step', 'rows/tenants', 'series/series', 'txn/commit')
 local LOCK_FIELDS = {'holder', 'until', 'fence', 'depth', 'since'}
 writes.LOCK_FIELDS = LOCK_FIELDS
 
@@ -164,6 +164,15 @@ local function follow_results(s)
   end
 end
 
+local function follow_rare(s)
+  if s.fair then
+    row_tenants.count_used(s)
+  end
+  if s.answers then -- there were results
+    follow_results(s)
+  end
+end
+
 -- What follows the writes, and may fail: counters of what ended or failed, and of keys; unique keys
 -- that are free later; workers are woken.
 local function follow(s)
@@ -178,8 +187,8 @@ local function follow(s)
   for key, until_ms in pairs(s.expiries or {}) do
     redis.pcall('PEXPIREAT', key, int(until_ms))
   end
-  if s.answers then -- there were results
-    follow_results(s)
+  if s.is_rare then
+    follow_rare(s)
   end
 end
 

@@ -170,10 +170,20 @@ local function told_as(rows, has_scores)
   return has_scores and rows or names
 end
 
+-- BYLEX LIMIT 0 count, of a set whose scores are all 0
+local function range_by_name(e, low, high, count)
+  if is_plain(e) then
+    return e.is_empty and {} or read(e, 'ZRANGE', low, high, 'BYLEX', 'LIMIT', 0, count)
+  end
+  return ordered.names(e, low, high, count)
+end
+
 -- Ranks from the end (from: -1) only for a key that the call has not changed.
-function COMMANDS.ZRANGE(key, from, to, has_scores)
+function COMMANDS.ZRANGE(key, from, to, has_scores, ...)
   local e = entry_of(key, 'zset')
-  if e.is_empty and is_plain(e) then
+  if has_scores == 'BYLEX' then
+    return range_by_name(e, from, to, (select(3, ...)))
+  elseif e.is_empty and is_plain(e) then
     return {}
   elseif is_plain(e) and from == 0 and (to == 0 or to == 1) then
     return told_as(first(e, to + 1), has_scores)

@@ -190,6 +190,46 @@ function ordered.rows(e, low, high, skip, count)
   return out
 end
 
+-- The members in Redis from low to high, as ZRANGE BYLEX takes them, that the call has not changed.
+-- -> function() -> the next one
+local function from_name(e, low, high, wanted)
+  local at, names, i = 0, {}, 0
+  return function()
+    while true do
+      i = i + 1
+      if i > #names then
+        if e.is_empty or at > 0 and #names < wanted then
+          return nil
+        end
+        names, i = txn.read_entry(e, 'ZRANGE', low, high, 'BYLEX', 'LIMIT', at, wanted), 1
+        at = at + wanted
+      end
+      local name = names[i]
+      if not name or not e.is_listed[name] then
+        return name
+      end
+    end
+  end
+end
+
+-- -> the first `count` names from low to high, as ZRANGE BYLEX takes them, of a changed sorted set
+-- whose scores are all 0
+function ordered.names(e, low, high, count)
+  local order, out = order_of(e), {}
+  local kept = from_name(e, low, high, math.min(count + #e.list, FRONT_MOST))
+  local i, last = place_of(order, string.sub(low, 2), 0), place_of(order, string.sub(high, 2), 0)
+  local a = kept()
+  while #out < count and (a or i < last) do
+    local b = i < last and order.names[i] or nil
+    if not b or a and job_sets.is_before(a, b) then
+      out[#out + 1], a = a, kept()
+    else
+      out[#out + 1], i = b, i + 1
+    end
+  end
+  return out
+end
+
 -- What the changed members were in Redis, in order.
 local function before_of(e)
   local before = e.before or {names = {}, scores = {}, n = 0}

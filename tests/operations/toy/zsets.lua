@@ -143,9 +143,26 @@ function commands.ZCOUNT(key, from, to)
   return #members_between(read(key), from, to)
 end
 
--- ZRANGE key first last [WITHSCORES]
-function commands.ZRANGE(key, first, last, option)
+-- Members from `[low` to `(high`, which is not of them; all scores are the same.
+local function by_name(set, low, high, count)
+  local out = {}
+  assert(string.sub(low, 1, 1) == '[' and string.sub(high, 1, 1) == '(', low .. ' ' .. high)
+  for _, member in ipairs(set.order) do
+    if member >= string.sub(low, 2) and member < string.sub(high, 2) and #out < count then
+      out[#out + 1] = member
+    end
+  end
+  return out
+end
+
+-- ZRANGE key first last [WITHSCORES], ZRANGE key low high BYLEX LIMIT offset count
+function commands.ZRANGE(key, first, last, option, ...)
   local set = read(key)
+  if option == 'BYLEX' then
+    local word, offset, count = ...
+    assert(word == 'LIMIT')
+    return {unpack(by_name(set, first, last, offset + count), offset + 1)}
+  end
   local n, from, to = #set.order, tonumber(first), tonumber(last)
   if not from or not to or option and option ~= 'WITHSCORES' then
     error('ZRANGE ' .. first .. ' ' .. last .. ' ' .. tostring(option))

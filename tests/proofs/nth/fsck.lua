@@ -17,7 +17,7 @@ local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zs
   {'members:', 'zset'}, {'batch:', 'zset'}, {'cal:', 'string'}, {'pin:', 'zset'}, {'pins:', 'set'}, {'bodyless:', 'zset'},
   {'m:', 'string'}, {'h:', 'string'}, {'total:', 'string'}, {'keys:', 'string'}, {'top:', 'zset'},
   {'seen:', 'string'}, {'recent:', 'list'}, {'bulk:', 'hash'}, {'fair:', 'zset'}, {'fair-next:', 'zset'},
-  {'fair-debts:', 'zset'}, {'fair-runs:', 'hash'}, {'fair-used:', 'hash'}, {'fair-jobs:', 'zset'}}
+  {'fair-debts:', 'zset'}, {'fair-used:', 'hash'}, {'fair-jobs:', 'zset'}}
 
 local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
                 'batches', 'schedules', 'cursors', 'topics', 'seen'}
