@@ -13,7 +13,7 @@ enum { NOW, CURSOR, RUNNING, RECORDS, QUEUES, COUNTERS, MORE };
 
 /* The elements of a queue behind its name, and of MORE. */
 #define OF_QUEUE (FIGURE_CANCELLED + 1)
-enum { MORE_PARKED, MORE_ADOPTED = 3 };
+enum { MORE_PARKED, MORE_ADOPTED = 3, MORE_TENANTS };
 
 /* Read a negative or huge number as 0: somebody overwrote the field. */
 static int64_t count_of(const struct reply *r)
@@ -47,6 +47,8 @@ static void take_queue(struct figures *f, const struct reply *r, const struct re
     q->value[FIGURE_OLDEST_DUE] = age_of(reply_at(r, 1 + FIGURE_OLDEST_DUE), f->now_ms);
     q->value[FIGURE_OLDEST_PARKED] = age_of(reply_at(more, MORE_PARKED), f->now_ms);
     q->value[FIGURE_ADOPTED] = count_of(reply_at(more, MORE_ADOPTED));
+    q->value[FIGURE_TENANTS] = count_of(reply_at(more, MORE_TENANTS));
+    q->is_fair = reply_kind(reply_at(more, MORE_TENANTS)) == REPLY_INT;
 }
 
 /* Read one page at cursor, and set cursor to the next page. The first page also brings the counters

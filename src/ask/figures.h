@@ -21,12 +21,14 @@ enum figure {
     FIGURE_CANCELLED,
     FIGURE_OLDEST_PARKED, /* ms since the first parked job was parked; 0: none is */
     FIGURE_ADOPTED,       /* members of a foreign queue that became its jobs */
+    FIGURE_TENANTS,       /* that have due jobs, if the queue is fair */
     FIGURES
 };
 
 struct queue_figures {
     char name[65];
     int64_t value[FIGURES]; /* none is negative */
+    bool is_fair;
 };
 
 struct figures {

@@ -120,6 +120,17 @@ static void put_scaled_series(struct metrics *m, const char *name, enum figure w
                    scale);
 }
 
+static void put_tenants(struct metrics *m)
+{
+    family(m, "laterd_due_tenants", "gauge", "Tenants of a fair queue that have due jobs.");
+    for (size_t i = 0; i < m->of.n; i++) {
+        const struct queue_figures *q = &m->of.queues[i];
+
+        if (q->is_fair)
+            put_int(m, "laterd_due_tenants", LABELS("queue", q->name), q->value[FIGURE_TENANTS]);
+    }
+}
+
 static void put_queues(struct metrics *m)
 {
     static const struct series states[] = {{"scheduled", FIGURE_SCHEDULED},
@@ -152,6 +163,7 @@ static void put_queues(struct metrics *m)
     family(m, "laterd_adopted_total", "counter",
            "Members of the delay queue that the queue adopts that became jobs.");
     put_series(m, "laterd_adopted_total", NULL, &adopted, 1);
+    put_tenants(m);
 }
 
 /* Write all kinds, so that each has a sample even while it is 0. */

@@ -27,7 +27,7 @@ done
 # later_v1_rights must ask for every command that daemons use, and for no other. Left out here are functions that
 # only `later` calls: etc/users.acl grants their commands to its users.
 by_hand='calls/audit audit/audit audit/jobs audit/sets audit/running audit/keys audit/beside audit/gates audit/queues audit/batches audit/schedules audit/topics audit/seen calls/distinct calls/series calls/list calls/metrics calls/batches calls/health calls/gates calls/workers calls/queues calls/summary calls/reasons calls/ahead calls/gate_names core/queue_rows'
-by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result public/batch_jobs public/batch_show public/top public/seen seen/blooms public/find calls/recent fair/standing"
+by_hand="$by_hand public/show public/explain public/explain_gate public/stats public/result public/batch_jobs public/batch_show public/top public/seen seen/blooms public/find calls/recent calls/tenants fair/standing"
 daemons=
 for file in src/lua/*/*.lua; do
     name=${file#src/lua/}

@@ -196,10 +196,40 @@ static void test_top(void **state)
     assert_int_equal(run("top", "--by", "busy", "--days", "8"), 0);
     assert_says(&out, "mail     3s");
     assert_int_equal(run("top", "jobs"), 64);
-    assert_says(&err, "give queues or keys");
+    assert_says(&err, "give queues, keys or tenants");
     assert_int_equal(run("top", "keys", "--by", "best"), 64);
     assert_int_equal(run("top", "keys", "--days", "9"), 65);
     assert_says(&err, "days '9' is not a whole number from 1 to 8");
+}
+
+static void test_top_tenants(void **state)
+{
+    CLEANUP_FREE char *used =
+        mem_printf(ROOT ":fair-used:render:%lld", (long long)test_now_ms() / 60000);
+
+    (void)state;
+    assert_int_equal(run("top", "tenants"), 64);
+    assert_says(&err, "later top tenants QUEUE");
+    assert_int_equal(run("top", "tenants", "render"), 1);
+    assert_says(&err, "queue render is not fair");
+    do_redis("HSET", ROOT ":queues", "render", "fair=1");
+    do_redis("HSET", ROOT ":fair", "render", "0 0");
+    do_redis("HSET", used, " ", "4000", "acme", "3000", "b\033[2J", "1000");
+    do_redis("FCALL", "later_add", "1", ROOT, "render", "key", "acme", "x");
+    do_redis("FCALL", "later_add", "1", ROOT, "render", "key", "acme", "priority", "3", "x");
+    do_redis("FCALL", "later_add", "1", ROOT, "render", "x");
+    do_redis("FCALL", "later_add", "1", ROOT, "render", "key", "c", "in", "1h", "x");
+    assert_int_equal(run("top", "tenants", "render"), 0);
+    assert_says(&out, "acme       3s   75 %    2");
+    assert_says(&out, "b\\x1b[2J");
+    assert_says(&out, "(no key)  0ms    0 %    1");
+    assert_says(&out, "2 tenants have due jobs\n");
+    assert_int_equal(run("top", "tenants", "render", "-n", "1", "--json"), 0);
+    assert_says(&out, "\"tenant\":\"acme\",\"ran_ms\":3000,\"due\":2,");
+    assert_int_equal(run("top", "tenants", "render", "--days", "2"), 64);
+    assert_int_equal(run("top", "keys", "render"), 64);
+    assert_int_equal(run("stats", "--prometheus"), 0);
+    assert_says(&out, "laterd_due_tenants{namespace=\"default\",queue=\"render\"} 2\n");
 }
 
 static void test_idle_queues_come_last(void **state)
@@ -230,6 +260,7 @@ int main(void)
         cmocka_unit_test_setup(test_no_answer, flush_all),
         cmocka_unit_test_setup(test_garbage_rows, flush_all),
         cmocka_unit_test_setup(test_top, flush_all),
+        cmocka_unit_test_setup(test_top_tenants, flush_all),
         cmocka_unit_test_setup(test_idle_queues_come_last, flush_all),
     };
 

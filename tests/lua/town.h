@@ -35,7 +35,7 @@ static const char *const town[] = {
     "p:1 v1_register 0 ip 1 0 2 places 0 queues '' 0 0", "v1_enter $p lock:prog",
     "q:1 v1_register 0 iq 1 0 2 places 0 queues '' 0 0", "v1_enter $q lock:prog wait",
     "i:1 v1_register 0 ii 1 0 2 places 0 queues '' 0 0",
-    "v1_declare $w 1 own semaphore~3~keep 1 bad lock=bad",
+    "v1_declare $w 1 own semaphore~3~keep 2 bad lock=bad turns fair=1", "add turns key a x",
     /* Gates that callers hold. */
     "F:1 lock door me ttl 1h", "lock third me ttl 1h", "lock far me ttl 1h", "lock deep me ttl 1h",
     "lock deep me ttl 1h", "lock others other ttl 1h", "lock undefined me ttl 1h",
@@ -322,6 +322,7 @@ static const struct town_call town_calls[] = {
     {"mda", "show $K"},
     {"mda", "show mail@ut"},
     {"mda", "result $E"},
+    {"da", "v1_tenants turns 20"},
     {"da", "explain $a"},
     {"da", "explain $s"},
     {"da", "explain $r"},

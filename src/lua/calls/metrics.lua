@@ -8,13 +8,14 @@
 -- time has not come and has come, raw members among them; parked: waiting for a gate; raw: how many
 -- of scheduled and due are raw; kept: outcomes of done jobs; oldest_ms: due time of the first due
 -- one ('' none); paused: 1 or 0; the last three since the namespace began. more: [parked_ms, 0, 0,
--- adopted] of the queue at the same place: when its first parked job was parked ('' none); two
--- values that earlier programs read; how many members of a foreign queue became jobs.
+-- adopted, tenants] of the queue at the same place: when its first parked job was parked ('' none);
+-- two values that earlier programs read; how many members of a foreign queue became jobs; how many
+-- tenants have due jobs ('' in a queue that is not fair).
 -- FIELD: counters of R:stats, '0' where there is none. no-writes.
 -- Cost: O(queues of the page), constant in jobs.
 
-local pins, clock, instant, job_sets = use(
-  'broadcast/pins', 'core/clock', 'core/instant', 'core/job_sets')
+local pins, clock, instant, job_sets, tenants = use(
+  'broadcast/pins', 'core/clock', 'core/instant', 'core/job_sets', 'fair/tenants')
 local PAGE = 64
 
 -- Add the scheduled and due jobs of a set, and the first due time, to `seen`. now_ms: given for a
@@ -48,6 +49,15 @@ local function first_parked(R, queue)
   return ticket and clock.ms(ticket) or ''
 end
 
+-- -> how many tenants of a fair queue have due jobs; '' if it is not fair. A key of a foreign type
+-- counts as none.
+local function due_tenants(R, queue, now_ms)
+  local ok, n = pcall(function()
+    return tenants.are_kept(R, queue) and tenants.count_due(R, queue, now_ms) or ''
+  end)
+  return ok and n or ''
+end
+
 -- -> the values of a queue, and more of them
 local function row(R, queue, now_ms)
   local now_text, seen = int(now_ms), {due = 0, scheduled = 0}
@@ -66,7 +76,7 @@ local function row(R, queue, now_ms)
   return {queue, seen.scheduled, seen.due, card(R .. ':parked:' .. queue), raw,
           card(R .. ':dead:' .. queue), card(R .. ':done:' .. queue), seen.oldest or '',
           paused and 1 or 0, counts[1] or '0', counts[2] or '0', counts[3] or '0'},
-         {first_parked(R, queue), '0', '0', counts[4] or '0'}
+         {first_parked(R, queue), '0', '0', counts[4] or '0', due_tenants(R, queue, now_ms)}
 end
 
 register('later_v1_metrics', {'no-writes'}, function(R, args)

@@ -3,27 +3,23 @@
 local standing = module 'fair/standing'
 local tenants, usage = use('fair/tenants', 'fair/usage')
 
--- -> how many tenants with due jobs go before this one; its share of the run time of the last
--- minute, in percent; nil: the queue is not fair
-function standing.of(R, queue, tenant, now_ms)
-  if not tenants.are_kept(R, queue) then
-    return nil
-  end
+-- -> how many tenants with due jobs go before this one
+function standing.before(R, queue, tenant)
   local active = R .. ':fair:' .. queue
   local time = db('ZSCORE', active, tenant) or
                math.max(db('ZSCORE', R .. ':fair-debts:' .. queue, tenant) or 0,
                         (tenants.state(R, queue)))
-  local used, all = usage.last_minute(R, queue, tenant, now_ms)
-  return db('ZCOUNT', active, '-inf', '(' .. int(time)),
-         all > 0 and math.floor(100 * used / all + 0.5) or 0
+  return db('ZCOUNT', active, '-inf', '(' .. int(time))
 end
 
--- The same as a clause.
+-- Where a tenant stands, as a clause; '': the queue is not fair
 function standing.text(R, queue, tenant, now_ms)
-  local before, percent = standing.of(R, queue, tenant, now_ms)
-  if not before then
+  if not tenants.are_kept(R, queue) then
     return ''
   end
+  local before, used, all = standing.before(R, queue, tenant),
+                            usage.last_minute(R, queue, tenant, now_ms)
+  local percent = all > 0 and math.floor(100 * used / all + 0.5) or 0
   local who = tenant == '' and '; jobs without a key have had ' or '; its tenant ' ..
               one_line(tenant) .. ' has had '
   local others = before == 0 and 'it is the next one' or before == 1 and '1 other goes first' or

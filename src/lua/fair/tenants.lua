@@ -103,6 +103,12 @@ function tenants.set_state(R, queue, time, todo, since)
      (todo ~= '' and ' ' .. todo or ''))
 end
 
+-- -> how many tenants of the queue have due jobs
+function tenants.count_due(R, queue, now_ms)
+  return db('ZCARD', R .. ':fair:' .. queue) +
+         db('ZCOUNT', R .. ':fair-next:' .. queue, '-inf', int(now_ms))
+end
+
 -- Has no tenant of the queue a job that is due?
 function tenants.none_due(R, queue, now_ms)
   local row = db('ZRANGE', R .. ':fair-next:' .. queue, 0, 0, 'WITHSCORES')

@@ -34,14 +34,38 @@ function usage.count(R, queue, used, now_us)
   redis.call('PEXPIREAT', key, int((minute + KEPT) * 60000))
 end
 
+-- How much of the minute before the last one is within the last minute.
+local function share_of_last(now_ms)
+  return 1 - (now_ms % 60000) / 60000
+end
+
+local function number(text)
+  return tonumber(text or 0) or 0
+end
+
 -- -> ms of a tenant within the last minute, ms of all: this minute, and of the one before as much
 -- as is left of it
 function usage.last_minute(R, queue, tenant, now_ms)
-  local minute, left = math.floor(now_ms / 60000), 1 - (now_ms % 60000) / 60000
+  local minute, left = math.floor(now_ms / 60000), share_of_last(now_ms)
   local is = redis.call('HMGET', key_of(R, queue, minute), tenant, ALL)
   local was = redis.call('HMGET', key_of(R, queue, minute - 1), tenant, ALL)
   local function ms(i)
-    return math.floor((tonumber(is[i] or 0) or 0) + left * (tonumber(was[i] or 0) or 0))
+    return math.floor(number(is[i]) + left * number(was[i]))
   end
   return ms(1), ms(2)
+end
+
+-- -> the same for each tenant that had some, tenant -> ms, and for all
+function usage.of_all(R, queue, now_ms)
+  local minute, used = math.floor(now_ms / 60000), {}
+  for back, share in pairs({[0] = 1, [1] = share_of_last(now_ms)}) do
+    local rows = redis.call('HGETALL', key_of(R, queue, minute - back))
+    for i = 1, #rows, 2 do
+      local ms = math.floor(share * number(rows[i + 1]))
+      used[rows[i]] = ms > 0 and (used[rows[i]] or 0) + ms or used[rows[i]]
+    end
+  end
+  local all = used[ALL] or 0
+  used[ALL] = nil
+  return used, all
 end

@@ -371,6 +371,10 @@ void move_read(struct world *w)
         world_begin(w, "later_top");
         call_text(&w->call, "failed");
         call_text(&w->call, "queues");
+    } else if (dice_percent(&w->dice, 30)) {
+        world_begin(w, "later_v1_tenants");
+        call_text(&w->call, PICK(&w->dice, names_queue));
+        call_text(&w->call, "20");
     } else {
         world_begin(w, "later_v1_gates");
         call_printf(&w->call, "lock:%s", PICK(&w->dice, names_lock));

@@ -17,6 +17,8 @@ nth.words('fair', 'later_add_many mail key b in 5m -- n1| n2|', become('run', 'n
 nth.words('fair', 'later_cancel $f1', become('any', 'f1'))
 nth.words('fair', 'later_reschedule $f1 in 5m')
 nth.words('fair', 'later_explain $f1')
+nth.words('fair', 'later_v1_tenants mail 20')
+nth.words('fair', 'later_v1_metrics 0')
 nth.words('fair', 'later_v1_purge mail due 100',
           become('any', 'f1', 'f2', 'f3', 'f4', 'first', 'locked', 'none', 'soon', 'raw'), true)
 nth.words('fair', 'later_v1_declare $W1 0 1 mail \'\'')

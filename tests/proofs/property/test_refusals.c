@@ -930,7 +930,7 @@ static bool only_reads(const char *call)
         "later_v1_rights",   "later_v1_audit",      "later_v2_look",     "later_v1_known",
         "later_batch_show",  "later_batch_jobs",    "later_v1_batches",  "later_seen_list",
         "later_v1_queues",   "later_v1_running",    "later_v1_summary",  "later_v1_reasons",
-        "later_v1_ahead",    "later_v1_gate_names", "later_bulk_show"};
+        "later_v1_ahead",    "later_v1_gate_names", "later_bulk_show",   "later_v1_tenants"};
 
     for (size_t i = 0; i < COUNT(readers); i++)
         if (starts(call, readers[i]))
