@@ -239,14 +239,14 @@ def _(b):
     b.timed("later_v1_metrics", 0)
 
 
-@case("later_v1_tenants", "500 of 10,000 tenants")
+@case("later_v1_tenants", "100 of 10,000 tenants")
 def _(b):
     b.call("later_v1_declare", b.worker(), 0, 1, "q", "fair=1")
     b.fill(1, "redis.call('HSET', R .. ':fair', 'q', '0 0')")
     for back in (0, 1):
         b.fill(10000, "local minute = math.floor(redis.call('TIME')[1] / 60) - %d "
                       "redis.call('HSET', R .. ':fair-used:q:' .. minute, 'k' .. i, 1000 + i)" % back)
-    b.timed("later_v1_tenants", "q", 500)
+    b.timed("later_v1_tenants", "q", 100)
 
 
 @case("later_v1_gates", "100 gates with 20 holders")

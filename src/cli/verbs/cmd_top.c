@@ -71,7 +71,8 @@ static void tenant_json(const struct reply *row)
     if (reply_len(reply_at(row, TENANT_FIRST)) > 0 ||
         reply_kind(reply_at(row, TENANT_FIRST)) == REPLY_INT)
         json_put_int(line, "first_due_ms", reply_int(reply_at(row, TENANT_FIRST)));
-    json_put_int(line, "before", reply_int(reply_at(row, TENANT_BEFORE)));
+    if (reply_int(reply_at(row, TENANT_DUE)) > 0)
+        json_put_int(line, "before", reply_int(reply_at(row, TENANT_BEFORE)));
     json_print(line);
 }
 
@@ -172,7 +173,7 @@ static const struct cli_option top_options[] = {
     {"by", "failed|busy|late",
      "failed attempts (default), time of all runs, lateness of all starts"},
     {"days", "N", "today (in UTC) and the days before it, 1 to 8 (default: 1)"},
-    {"count", "N", "so many lines, at most 500 (default: 20)"},
+    {"count", "N", "so many lines, of tenants at most 100 (default: 20)"},
     {NULL, NULL, NULL},
 };
 

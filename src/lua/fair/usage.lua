@@ -61,8 +61,10 @@ function usage.of_all(R, queue, now_ms)
   for back, share in pairs({[0] = 1, [1] = share_of_last(now_ms)}) do
     local rows = redis.call('HGETALL', key_of(R, queue, minute - back))
     for i = 1, #rows, 2 do
-      local ms = math.floor(share * number(rows[i + 1]))
-      used[rows[i]] = ms > 0 and (used[rows[i]] or 0) + ms or used[rows[i]]
+      local name, ms = rows[i], share * (tonumber(rows[i + 1]) or 0)
+      if ms >= 1 then
+        used[name] = (used[name] or 0) + ms - ms % 1
+      end
     end
   end
   local all = used[ALL] or 0
