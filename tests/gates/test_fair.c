@@ -77,6 +77,7 @@ static void test_a_new_tenant_waits_for_one_round(void **state)
     added_us = gates_now_us();
     gates_do(&gates, "later_resume", "work", NULL);
     assert_non_null(strstr(explained(last), "its tenant big has had "));
+    assert_non_null(strstr(explained(last), " due jobs of its tenant "));
     started_us = gates_started_us(&gates, quiet, GATE_WAIT_MS);
     assert_true(gates_until_jobs(&gates, 0, GATE_WAIT_MS));
     gate_judge_read(&b, gates.path, NULL);

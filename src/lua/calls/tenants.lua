@@ -5,7 +5,8 @@
 -- minute, then others with due jobs, the next ones first. ran_ms: of all, and of each; a tenant
 -- behind the first 10,000 of a minute is counted in the former alone. due: how many of its jobs are
 -- due, first_ms: since when the first is ('' none), before: how many tenants with due jobs go
--- first ('' without due jobs). no-writes. Cost: O(tenants of two minutes, at most 20,000, + COUNT * priorities).
+-- first ('' without due jobs). no-writes.
+-- Cost: O(tenants of two minutes, at most 20,000, + COUNT * priorities).
 -- Errors: ELATER_STATE: the queue is not fair; ELATER_QUEUE ARGS TYPE.
 
 local clock, job_sets, standing, tenants, usage = use(

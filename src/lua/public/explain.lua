@@ -17,7 +17,7 @@
 --               defect
 --   alone       its worker died twice under it: it waits for a worker that runs nothing else:
 --               workers ahead
---   turn        workers have room, due jobs of its queue are before it: ahead
+--   turn        workers have room, due jobs of its queue or tenant are before it: ahead
 --   handler     it runs: worker host pid since_ms (its worker tells it after a while) beat_ms
 --               progress cancelling_ms
 --   retry       it is dead: died_ms code reason unique_owner (that job has its unique key: a retry
@@ -31,7 +31,7 @@
 -- offered no permit until a worker has room for it.
 -- gate: kind:NAME. ahead: with a gate, the jobs and callers whose turn is before it, without
 -- those of paused queues and callers whose wait is over, and ahead_queue: those of its own queue;
--- otherwise the due jobs of its queue before it.
+-- otherwise the due jobs of its queue before it, in a fair one those of its tenant.
 -- holders: four values each, at most 20: a job's id, @EPOCH of a program or =OWNER of a caller; its
 -- queue ('' for no job); its host ('' unknown); until_ms of its lease (0: none).
 -- workers: six values each, at most 20: epoch, host, pid, why it cannot start the job (quiet full
@@ -292,16 +292,18 @@ local function its_turn(e)
   return is_one and standing.text(e.R, e.queue, e.job.K or '', e.now_ms) or ''
 end
 
--- -> how many due jobs of its queue, or of its tenant in a fair one, are claimed before it
+-- -> how many due jobs of its queue, or of its tenant in a fair one, are claimed before it; whose
+-- they are
 local function due_before(e)
   if e.state ~= 'waiting' then
     return 0
   elseif e.tries.crashes >= SOLO_CRASHES then
-    return redis.call('ZRANK', e.R .. ':solo:' .. e.queue, e.id) or 0
+    return redis.call('ZRANK', e.R .. ':solo:' .. e.queue, e.id) or 0, 'of the queue'
   end
   local now, n = int(e.now_ms), redis.call('ZCARD', e.R .. ':granted:' .. e.queue)
   if tenants.are_kept(e.R, e.queue) then
-    return standing.due_before(e.R, e.id, e.job, e.now_ms)
+    return standing.due_before(e.R, e.id, e.job, e.now_ms),
+           e.job.K and 'of its tenant' or 'without a key'
   end
   for p = 0, e.job.priority - 1 do
     n = n + redis.call('ZCOUNT', e.R .. ':q:' .. e.queue .. ':' .. int(p), '-inf', now)
@@ -310,7 +312,8 @@ local function due_before(e)
     n = n + redis.call('ZCOUNT', e.R .. ':due:' .. e.queue, '-inf', e.job.priority == 5 and '(' ..
                        int(e.score) or now)
   end
-  return n + (redis.call('ZRANK', jobs.waiting_key(e.R, e.job, e.tries), e.id) or 0)
+  return n + (redis.call('ZRANK', jobs.waiting_key(e.R, e.job, e.tries), e.id) or 0),
+         'of the queue'
 end
 
 -- The job needs nothing but a worker. -> waits_for, text; nil and a worker, when that could start
@@ -322,7 +325,7 @@ local function for_worker(e)
   elseif found.free then
     return nil, found.free
   end
-  local before = due_before(e)
+  local before, whose = due_before(e)
   local words = list_workers(e, found)
   explain.tell(e, 'ahead', before)
   explain.tell(e, 'defect', found.defect)
@@ -332,8 +335,8 @@ local function for_worker(e)
            '; a worker that keeps it waiting for ten seconds empties itself'
   end
   return 'room', 'no worker that serves queue ' .. e.queue .. ' has room: ' .. words ..
-         (before > 0 and '; ' .. explain.plural(before, 'due job') .. ' of the queue before it' or
-          '') .. its_turn(e)
+         (before > 0 and '; ' .. explain.plural(before, 'due job') .. ' ' .. whose ..
+          ' before it' or '') .. its_turn(e)
 end
 
 -- -> waits_for, text of a job that is due, passes its gates and may run
@@ -342,10 +345,12 @@ local function startable(e, due_ms)
   if waits_for then
     return waits_for, what
   end
-  local before, where = due_before(e), explain.where(what.row[1], what.row[2])
+  local before, whose = due_before(e)
+  local where = explain.where(what.row[1], what.row[2])
   if before > 0 then
+    whose = whose == 'of the queue' and 'of queue ' .. e.queue or whose
     explain.tell(e, 'ahead', before)
-    return 'turn', explain.plural(before, 'due job') .. ' of queue ' .. e.queue .. ' stand' ..
+    return 'turn', explain.plural(before, 'due job') .. ' ' .. whose .. ' stand' ..
            (before == 1 and 's' or '') .. ' before it; ' .. where .. ' has room' .. its_turn(e)
   elseif e.state ~= 'waiting' then
     return 'nothing', 'it is about to start, ' .. where .. ' has room'
