@@ -14,6 +14,7 @@ end
 
 nth.words('fair', 'later_add mail key acme new|', become('run', 'new'), false, true)
 nth.words('fair', 'later_add_many mail key b in 5m -- n1| n2|', become('run', 'n1', 'n2'), false, true)
+nth.words('fair', 'later_v1_import mail 2 key b new|', become('run', 'new'), false, true)
 nth.words('fair', 'later_cancel $f1', become('any', 'f1'))
 nth.words('fair', 'later_reschedule $f1 in 5m')
 nth.words('fair', 'later_explain $f1')
@@ -24,10 +25,16 @@ nth.words('fair', 'later_v1_purge mail due 100',
 nth.words('fair', 'later_v1_declare $W1 0 1 mail \'\'')
 nth.words('fair', "later_v1_repair jobs '' 100", nil, true)
 nth.words('fair', 'later_v1_reap $W1 $V 1 5 100', function(m) m.held[m.name.V] = nil end, true)
-nth.step_scenario('step: a fair queue', 'fair', {queues = {'mail'}, room = 3})
-nth.step_scenario('step: a fair queue, all that is due', 'fair', {queues = {'mail'}, room = 20})
-nth.step_scenario('step: results of a fair queue', 'fair', {queues = {'mail'},
-  results = {{'r1', 'retry', 60000}, {'r2', 'done', 60000}}})
-nth.step_scenario('step: ends of a fair queue', 'fair', {queues = {'mail'}, short = {{'mail', 'r1', 'r2'}}})
+local STAGES = {'fair', 'turns'}
+for i = 1, 2 do
+  local stage = STAGES[i]
+  local name = stage == 'turns' and ', over rows' or ''
+  nth.step_scenario('step: a fair queue' .. name, stage, {queues = {'mail'}, room = 3})
+  nth.step_scenario('step: a fair queue, all that is due' .. name, stage, {queues = {'mail'}, room = 20})
+  nth.step_scenario('step: results of a fair queue' .. name, stage, {queues = {'mail'},
+    results = {{'r1', 'retry', 60000}, {'r2', 'done', 60000}}})
+  nth.step_scenario('step: ends of a fair queue' .. name, stage, {queues = {'mail'}, room = 2,
+    short = {{'mail', 'r1', 'r2'}}})
+end
 nth.step_scenario('step: a queue becomes fair', 'unfair', {queues = {'mail'}, room = 3})
 nth.step_scenario('step: a queue is fair no more', 'fair_no_more', {queues = {'mail'}, room = 3})
