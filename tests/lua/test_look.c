@@ -74,6 +74,27 @@ static void test_a_step_that_names_them(void **state)
     assert_string_equal(told("1", "idle lost raw"), "");
 }
 
+/* A fair queue keeps its flag. Without due jobs a look tells it only while it becomes fair, or is
+ * so no more. */
+static void test_a_fair_queue(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)add("fair key a in 1h later");
+    (void)fcall("later_v1_declare %s 0 1 fair fair=1", w);
+    assert_string_equal(told("1", "fair idle"), "fair ");
+    for (int i = 0; i < 2; i++)
+        (void)fcall_step("%s 1 0 2 0 1 fair 1 9", w);
+    assert_string_equal(redis("HGET R:prio fair"), "f");
+    assert_string_equal(told("1", "fair idle"), "");
+    assert_string_equal(told("3700000", "fair idle"), "fair ");
+    (void)fcall_bytes(text("later_v1_declare %s 0 1 fair", w), "", 0);
+    assert_string_equal(told("1", "fair idle"), "fair ");
+    (void)fcall_step("%s 1 0 2 0 1 fair 1 9", w);
+    assert_string_equal(told("1", "fair idle"), "");
+}
+
 /* A look takes 1,000 names, and tells those of them that have something. */
 static void test_many(void **state)
 {
@@ -99,7 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_what_is_told),
                                        FX_TEST(test_a_step_that_names_them), FX_TEST(test_many),
-                                       FX_TEST(test_time_and_timer)};
+                                       FX_TEST(test_a_fair_queue), FX_TEST(test_time_and_timer)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
 }

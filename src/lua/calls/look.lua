@@ -2,12 +2,26 @@
 --
 -- Which of these queues, 1,000 at most, a step has to name now or soon: those with a head that is
 -- due within SOON ms, a flag, a pause, raw members, or jobs of priority 5 without a head (it was
--- lost). timer_ms: when a gate needs a step, as in calls/step.lua. A worker asks this once a
--- second, of its next queues by turns; the step that names them learns the rest. no-writes.
--- Cost: O(names).
+-- lost). A queue that is fair has a flag all the time: it counts while the queue becomes so, or is
+-- so no more (fair/passes.lua). timer_ms: when a gate needs a step, as in calls/step.lua. A worker
+-- asks this once a second, of its next queues by turns; the step that names them learns the rest.
+-- no-writes. Cost: O(names).
 
 local idle, clock, waiters, txn = use('claim/idle', 'core/clock', 'gates/waiters', 'txn/txn')
 local MOST = 1000
+
+-- -> name -> true: the fair queues that have nothing to do but to share their places
+local function sharing(R, names, flags)
+  local fair, out = {}, {}
+  for i = 1, #names do
+    fair[#fair + 1] = flags[names[i]] == 'f' and names[i] or nil
+  end
+  local states = fair[1] and txn.know(R .. ':fair', fair) or {}
+  for _, name in ipairs(fair) do
+    out[name] = string.find(states[name] or '', '^%d+ %d+$') ~= nil
+  end
+  return out
+end
 
 register('later_v2_look', {'no-writes'}, function(R, args)
   local soon = whole(args[1])
@@ -18,9 +32,11 @@ register('later_v2_look', {'no-writes'}, function(R, args)
   local until_ms = clock.ms(now_us) + soon
   local flags, paused = txn.know(R .. ':prio', names), txn.know(R .. ':paused', names)
   local heads, rest, out = idle.read_heads(R, names), {}, {now_us, waiters.next_timer(R)}
+  local is_sharing = sharing(R, names, flags)
   for i = 1, #names do
     local name, head = names[i], heads[i] or false
-    if not (flags[name] or paused[name] or head and tonumber(head) <= until_ms) then
+    local is_flagged = flags[name] and not is_sharing[name]
+    if not (is_flagged or paused[name] or head and tonumber(head) <= until_ms) then
       rest[i] = head
     end
   end
