@@ -8,6 +8,7 @@
 #include "batch.h"
 #include "broadcast.h"
 #include "chain.h"
+#include "fair.h"
 #include "ledger.h"
 #include "plan.h"
 #include "foreign.h"
@@ -232,7 +233,8 @@ static void meet_caused(const struct reply *jobs)
     const char *id;
 
     while ((record = unknown_record(jobs, &id)) != NULL)
-        if (chain_meet(id, reply_str(record)) == NULL)
+        if (chain_meet(id, reply_str(record)) == NULL &&
+            ledger_meet_raw(id, reply_str(record)) == NULL)
             return; /* nobody added it; check_jobs says so */
 }
 
@@ -367,6 +369,7 @@ void audit(void)
     batch_check();
     schedule_check();
     foreign_check();
+    fair_check();
     check_raws(&v);
     for (unsigned q = 0; q < PLAN_QUEUES; q++)
         check_queue(&v, q);
@@ -407,5 +410,6 @@ void audit_end(void)
     if (reply_count(v.workers) > 0)
         world_break("I10-left", "%zu workers are left", reply_count(v.workers));
     check_no_gates(&v);
+    fair_check_end();
     view_free(&v);
 }

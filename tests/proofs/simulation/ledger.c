@@ -260,16 +260,15 @@ static struct told told_of(const struct reply *g, size_t i)
                          .fence = reply_int(item(g, 1)) + 2 * (int64_t)i};
 }
 
-/* A raw member becomes a job when it is claimed. */
-static struct entry *claim_raw(const struct told *c)
+struct entry *ledger_meet_raw(const char *id, const char *record)
 {
-    const char *payload = strchr(c->record, '\n');
+    const char *payload = strchr(record, '\n');
 
     for (size_t i = 0; payload != NULL && i < now.nraws; i++) {
         struct raw raw = now.raws[i];
 
         if (strcmp(raw.payload, payload + 1) == 0) {
-            struct entry *e = ledger_add(c->id, raw.queue);
+            struct entry *e = ledger_add(id, raw.queue);
 
             e->not_before_ms = raw.due_ms;
             now.raws[i] = now.raws[--now.nraws];
@@ -367,7 +366,7 @@ static void take_claim(int64_t epoch, const struct told *c)
     if (e == NULL)
         e = chain_meet(c->id, c->record);
     if (e == NULL)
-        e = claim_raw(c);
+        e = ledger_meet_raw(c->id, c->record);
     if (e == NULL) {
         world_break("I1-unknown", "%s is claimed, nobody added it", c->id);
         return;

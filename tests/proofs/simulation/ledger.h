@@ -16,9 +16,10 @@
  *   broadcast-all, -target, -gone  each worker or host has a job of a broadcast, runs it itself,
  *       and it is cancelled only when that is gone (broadcast.h)
  *   foreign-once  each member of a foreign queue is in its set, or became one job (foreign.h)
- *   LockToken   the fences of a lock rise            I10 nothing is left behind
- *   GcraWindow  no more starts in any time than burst + rate * time
- *   early       no start before its time by Redis' clock
+ *   fair-turn, -debt, -left  a waiting job of a fair queue is one of its tenant, and nothing is
+ * left of a tenant without jobs (fair.h) LockToken   the fences of a lock rise            I10
+ * nothing is left behind GcraWindow  no more starts in any time than burst + rate * time early no
+ * start before its time by Redis' clock
  *
  * When Redis loses data, the model goes back with it and forgives what follows from the loss.
  */
@@ -95,6 +96,9 @@ void ledger_lose(void);
 
 /* A new job, in the model. The pointer is valid until the next one. */
 struct entry *ledger_add(const char *id, const char *queue);
+/* A raw member becomes a job when it is claimed, in a fair queue when a step sees it. NULL: there
+ * is no such member. */
+struct entry *ledger_meet_raw(const char *id, const char *record);
 /* The job is among the dead now. */
 void ledger_die(struct entry *e);
 /* The job is cancelled with its batch, if it has not ended. */

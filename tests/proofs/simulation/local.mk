@@ -1,5 +1,5 @@
 ## Simulation: the scheduler as it ships, on a real redis-server, in virtual time (README.md there).
-simulation = tests/proofs/simulation/audit.c tests/proofs/simulation/audit.h tests/proofs/simulation/broadcast.c tests/proofs/simulation/broadcast.h tests/proofs/simulation/chain.c tests/proofs/simulation/chain.h tests/proofs/simulation/batch.c tests/proofs/simulation/batch.h tests/proofs/simulation/schedule.c tests/proofs/simulation/schedule.h tests/proofs/simulation/foreign.c tests/proofs/simulation/foreign.h tests/proofs/simulation/ledger.c \
+simulation = tests/proofs/simulation/audit.c tests/proofs/simulation/audit.h tests/proofs/simulation/broadcast.c tests/proofs/simulation/broadcast.h tests/proofs/simulation/chain.c tests/proofs/simulation/chain.h tests/proofs/simulation/batch.c tests/proofs/simulation/batch.h tests/proofs/simulation/schedule.c tests/proofs/simulation/schedule.h tests/proofs/simulation/fair.c tests/proofs/simulation/fair.h tests/proofs/simulation/foreign.c tests/proofs/simulation/foreign.h tests/proofs/simulation/ledger.c \
 	tests/proofs/simulation/ledger.h tests/proofs/simulation/main.c tests/proofs/simulation/net.c \
 	tests/proofs/simulation/net.h tests/proofs/simulation/plan.c tests/proofs/simulation/plan.h \
 	tests/proofs/simulation/producer.c tests/proofs/simulation/producer.h tests/proofs/simulation/server.c \

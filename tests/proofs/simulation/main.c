@@ -1,6 +1,6 @@
 /*
  * tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] [--workers N] [--verbose]
- *           [--without fence|link|gate|rate|cursor|take|guard|target]
+ *           [--without fence|link|gate|rate|cursor|take|guard|target|turn]
  *
  * Deterministic simulation of the shipped scheduler on a real redis-server. README.md in this
  * folder says what is real and what is not. Exit status: 0 if no property broke, else 1.
@@ -15,6 +15,7 @@
 #include "batch.h"
 #include "broadcast.h"
 #include "chain.h"
+#include "fair.h"
 #include "foreign.h"
 #include "ledger.h"
 #include "net.h"
@@ -199,6 +200,7 @@ static void run_seed(uint64_t seed, const struct options *o, struct totals *t)
     schedule_begin(&plan);
     foreign_begin(&plan);
     broadcast_begin(&plan);
+    fair_begin(&plan);
     net_begin(&plan);
     virtual_pool_begin(&plan);
     workers_begin(&plan);
@@ -270,9 +272,10 @@ static int run_all(const struct options *o)
 
 static void usage(void)
 {
-    (void)fprintf(stderr, "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
-                          "[--without fence|link|gate|rate|cursor|take|guard|target] [--workers N] "
-                          "[--verbose]\n");
+    (void)fprintf(stderr,
+                  "usage: tests/sim --seeds FROM..TO [--seconds S] [--log FILE|-] "
+                  "[--without fence|link|gate|rate|cursor|take|guard|target|turn] [--workers N] "
+                  "[--verbose]\n");
     exit(64);
 }
 
@@ -302,7 +305,8 @@ static void read_option(struct options *o, const char *name, const char *value)
              (strcmp(value, "fence") == 0 || strcmp(value, "link") == 0 ||
               strcmp(value, "gate") == 0 || strcmp(value, "rate") == 0 ||
               strcmp(value, "cursor") == 0 || strcmp(value, "take") == 0 ||
-              strcmp(value, "guard") == 0 || strcmp(value, "target") == 0))
+              strcmp(value, "guard") == 0 || strcmp(value, "target") == 0 ||
+              strcmp(value, "turn") == 0))
         o->without = value;
     else if (strcmp(name, "--workers") == 0)
         o->workers = (unsigned)atoi(value);

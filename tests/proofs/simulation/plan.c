@@ -47,6 +47,8 @@ void plan_make(struct plan *p, uint64_t seed)
     p->schedules = seed % 4 == 2 ? 1 + (unsigned)(seed / 4 % PLAN_SCHEDULES) : 0;
     p->members = seed % 4 == 0 ? 5 + (unsigned)(seed / 4 % (PLAN_MEMBERS - 4)) : 0;
     p->broadcasts = seed % 4 == 1 ? 1 + (unsigned)(seed / 4 % PLAN_BROADCASTS) : 0;
+    p->fair = seed % 3 == 0 ? 1 + 2 * (unsigned)(seed / 3 % 4) : 0;
+    p->fair_changes = seed % 6 == 0 ? 1 + (unsigned)(seed / 6 % 5) : 0;
     p->children = p->batches > 0 ? 300 : 0;
     if (p->quick > 0)
         p->jobs += (unsigned)random_between(20, 60);
@@ -71,8 +73,8 @@ void plan_say(const struct plan *p)
     world_say("plan crashes=%u stops=%u freezes=%u quiets=%u partitions=%u reloads=%u hangs=%u "
               "outages=%u "
               "losses=%u clock_steps=%u operators=%u gates=%u chains=%u batches=%u "
-              "schedules=%u members=%u broadcasts=%u",
+              "schedules=%u members=%u broadcasts=%u fair=%u fair_changes=%u",
               p->crashes, p->stops, p->freezes, p->quiets, p->partitions, p->reloads, p->hangs,
               p->outages, p->losses, p->clock_steps, p->operators, p->gates, p->chains, p->batches,
-              p->schedules, p->members, p->broadcasts);
+              p->schedules, p->members, p->broadcasts, p->fair, p->fair_changes);
 }

@@ -37,17 +37,19 @@ struct plan {
     unsigned partitions;                               /* one worker does not reach Redis */
     unsigned hangs, outages, losses;                   /* of Redis */
     unsigned clock_steps;
-    unsigned gates;      /* jobs in a thousand that pass locks, a semaphore or a rate */
-    unsigned chains;     /* adds in a thousand that name what follows */
-    unsigned batches;    /* how many */
-    unsigned schedules;  /* how many */
-    unsigned members;    /* how many of a foreign queue */
-    unsigned broadcasts; /* how many; and as many messages are published */
-    unsigned children;   /* handlers in a thousand that add jobs */
-    unsigned operators;  /* actions of people: cancel, retry, pause … */
-    unsigned quick;      /* handlers in a thousand that end at once, so that jobs are prefetched */
-    bool same_host;      /* workers can tell that another has certainly died */
-    bool has_poison;     /* some jobs kill their worker */
+    unsigned gates;        /* jobs in a thousand that pass locks, a semaphore or a rate */
+    unsigned chains;       /* adds in a thousand that name what follows */
+    unsigned batches;      /* how many */
+    unsigned schedules;    /* how many */
+    unsigned members;      /* how many of a foreign queue */
+    unsigned broadcasts;   /* how many; and as many messages are published */
+    unsigned children;     /* handlers in a thousand that add jobs */
+    unsigned fair;         /* which queues are fair from the beginning, as bits; 0: none ever is */
+    unsigned fair_changes; /* how often people make a queue fair, or plain again */
+    unsigned operators;    /* actions of people: cancel, retry, pause … */
+    unsigned quick;  /* handlers in a thousand that end at once, so that jobs are prefetched */
+    bool same_host;  /* workers can tell that another has certainly died */
+    bool has_poison; /* some jobs kill their worker */
     bool is_handler_wicked; /* some handlers hang, ignore TERM or meet an ill host */
 };
 

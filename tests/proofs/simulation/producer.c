@@ -7,9 +7,11 @@
 #include "base/mem.h"
 #include "batch.h"
 #include "broadcast.h"
+#include "fair.h"
 #include "ledger.h"
 #include "net.h"
 #include "server.h"
+#include "worker.h"
 
 #define ARGS_MAX 40
 #define BIG_BYTES 17000 /* more than BIG */
@@ -206,6 +208,10 @@ static struct deed *add_job(void)
         add_options(d);
         add_gates(d);
     }
+    if (plan->fair != 0 && random_chance(800)) {
+        word(d, "key");
+        word(d, fair_any_tenant());
+    }
     if (plan->chains > 0)
         add_chain(d);
     if (plan->batches > 0)
@@ -388,6 +394,26 @@ static void on_operator(void *arg)
         ask(d);
 }
 
+/* A worker says with other settings whether a queue is fair. */
+static void on_fair(void *arg)
+{
+    const struct worker *w = worker_any();
+    int64_t epoch = w != NULL ? ledger_epoch(w) : 0;
+    struct deed *d;
+
+    (void)arg;
+    if (epoch == 0)
+        return;
+    d = deed_new("later_v1_declare");
+    d->argv[d->argc++] = mem_printf("%lld", (long long)epoch);
+    word(d, "0");
+    word(d, "1");
+    word(d, any_queue());
+    word(d, fair_any_text());
+    world_say("queue %s: %s", d->argv[d->argc - 2], d->argv[d->argc - 1]);
+    ask(d);
+}
+
 /* Quick jobs come in bursts, so that they wait for each other. */
 static int64_t when_added(void)
 {
@@ -412,6 +438,8 @@ void producer_begin(const struct plan *p)
 
         (void)world_in(random_between(0, p->chaos_us), NULL, on_shared, names[i % 2], NULL);
     }
+    for (unsigned i = 0; i < p->fair_changes; i++)
+        (void)world_in(random_between(0, p->chaos_us), NULL, on_fair, NULL, NULL);
     for (unsigned i = 0; i < p->operators; i++)
         (void)world_in(random_between(0, p->chaos_us), NULL, on_operator, NULL, NULL);
 }

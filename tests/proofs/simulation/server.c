@@ -336,6 +336,8 @@ static const struct {
      " then"},
     {"fence", " or\n       string.match(tries[i], '^(%d+) %d+ %d+ %d+$') ~= r.start then", " then"},
     {"gate", "return kinds.lock_holder(ledger, g) and 0 or 1", "return 1"},
+    {"turn", "if has_tenant(R, job, tries) then\n    tenants.put",
+     "if false then\n    tenants.put"},
     /* The step's check; what follows it tells it from the reconcile's. */
     {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},
     /* A job that was granted counts when it starts. */

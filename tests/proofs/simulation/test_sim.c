@@ -163,6 +163,12 @@ static void test_sim_finds_a_broadcast_that_anybody_runs(void **state)
     finds("target", "broadcast-target", "1..2000");
 }
 
+static void test_sim_finds_a_job_that_its_tenant_does_not_have(void **state)
+{
+    (void)state;
+    finds("turn", "fair-turn", "1..2000");
+}
+
 static void test_sim_finds_a_missing_guard(void **state)
 {
     (void)state;
@@ -186,6 +192,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sim_finds_members_that_are_adopted_twice, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_broadcast_that_anybody_runs, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_sim_finds_a_job_that_its_tenant_does_not_have, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_sim_finds_a_missing_guard, setup, teardown),
     };
