@@ -949,6 +949,29 @@ static void test_status(void **state)
     assert_string_equal(snapshot(), before);
 }
 
+/* In a fair queue one job ends, so nobody has due jobs and the debts go; then a suspect starts. Its
+ * tick is not one of those debts. */
+static void test_a_start_behind_forgiven_debts(void **state)
+{
+    const char *w = worker(), *a, *b;
+
+    (void)state;
+    (void)fcall("later_v1_declare %s 0 1 mail fair=1", w);
+    for (int i = 0; i < 2; i++)
+        (void)fcall_step("%s 1 0 9 0 1 mail 9 9999", w);
+    a = add("mail key a x");
+    assert_string_equal(claim(w, "mail", 1), a);
+    b = add("mail key b y");
+    (void)redis("DEL R:q:mail:5 R:fair-jobs:mail R:fair-next:mail");
+    (void)redis("ZADD R:solo:mail 1 %s", b);
+    (void)send_args(4, (const char *[]){"HSET", ROOT ":tries", b, "2 2 2 1"}, NULL);
+    (void)redis("HSET R:prio mail sf");
+    (void)redis("ZADD R:fair-debts:mail 9000000 gone");
+    (void)fcall("later_v2_step %s 1 0 9 1 %s 1 done mail 0 0 T O 1 mail 9 9999 0", w, a);
+    assert_string_equal(claimed(0, CLAIM_ID), b);
+    assert_string_equal(redis("ZRANGE R:fair-debts:mail 0 -1 WITHSCORES"), "[b 1000]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_claims),
@@ -980,6 +1003,7 @@ int main(void)
                                        FX_TEST(test_ends_beside_foreign_limits),
                                        FX_TEST(test_error),
                                        FX_TEST(test_arguments),
+                                       FX_TEST(test_a_start_behind_forgiven_debts),
                                        FX_TEST(test_status)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

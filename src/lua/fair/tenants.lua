@@ -176,8 +176,13 @@ function tenants.reset_idle(R, queue, now_ms)
   if todo ~= '' or not tenants.none_due(R, queue, now_ms) then
     return false
   end
-  if db('EXISTS', R .. ':fair-debts:' .. queue) == 1 then
-    change.drop_key(R .. ':fair-debts:' .. queue, 'large')
+  -- One by one, since the call may still add some: a key that is dropped takes them with it.
+  local key = R .. ':fair-debts:' .. queue
+  local names = db('ZRANGE', key, 0, FORGIVEN - 1)
+  if names[FORGIVEN] then
+    change.drop_key(key, 'large')
+  elseif names[1] then
+    db('ZREM', key, unpack(names))
   end
   if time > 0 then
     tenants.set_state(R, queue, 0, '')
