@@ -405,6 +405,24 @@ function one.held_lock(text)
   need('beside it', payloads(1, 4), 'y3')
 end
 
+-- Tenants of which nothing is due any more leave their places to those before them.
+function one.nothing_due(text)
+  new_world(text, 'fair=1')
+  for i = 1, 3 do
+    add('key', 'x', 'x' .. i)
+  end
+  add('key', 'y', 'y1')
+  add('key', 'y', 'y2')
+  for _, name in ipairs({'z1', 'z2', 'z3'}) do
+    local id = add('key', name, name)
+    add('key', name, 'in', '1h', 'late')
+    must('later_cancel', id)
+  end
+  redis('DEL', key('fair-next:' .. QUEUE))
+  redis('ZADD', key('fair:' .. QUEUE), '0', 'x', '2000', 'y', '2000', 'z1', '2000', 'z2', '2000', 'z3')
+  need('beside tenants without due jobs', payloads(1, 5), 'x1 x2 x3 y1 y2')
+end
+
 -- A job whose worker dies is charged once: from its start until it is taken back.
 function one.death(text)
   new_world(text, 'fair=1')

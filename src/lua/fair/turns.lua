@@ -20,10 +20,10 @@ local function insert(line, from, t)
 end
 
 -- Take up to `room` jobs of these tenants, {time, tick}*, sorted by time, in turn; their times
--- rise.
+-- rise. One is left aside where those before it fill the room, if each of them has a job more.
 -- take(t, most): takes some of one -> how many, fewer than most if it has no more
 function turns.take_turns(line, room, take)
-  local first, n = 1, 0
+  local first, n, aside = 1, 0, {}
   while n < room and line[first] do
     local t, behind, most = line[first], line[first + 1], room - n
     local last = line[first + most] -- behind those who get one each
@@ -32,7 +32,14 @@ function turns.take_turns(line, room, take)
     end
     local taken = take(t, most)
     n, t.time, first = n + taken, t.time + taken * t.tick, first + 1
-    if taken == most and n < room and not (last and last.time <= t.time) then
+    if taken < most then
+      for i = 1, #aside do
+        insert(line, first, aside[i])
+      end
+      aside = {}
+    elseif last and last.time <= t.time then
+      aside[#aside + 1] = t
+    elseif n < room then
       insert(line, first, t)
     end
   end
