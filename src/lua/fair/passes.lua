@@ -23,6 +23,25 @@ function passes.begin(R, queue, is_fair, now_us)
   end
 end
 
+-- Give these jobs their tenants; records: as they are in Redis. The call may have given some another
+-- due time, or another key, before.
+local function put_all(R, queue, digit, ids, records)
+  if not ids[1] then
+    return
+  end
+  local scores = db('ZMSCORE', R .. ':q:' .. queue .. ':' .. digit, unpack(ids))
+  if txn.is_changed(R .. ':jobs') then
+    records = db('HMGET', R .. ':jobs', unpack(ids))
+  end
+  for i, id in ipairs(ids) do
+    local job = scores[i] and jobs.parse(records[i])
+    if scores[i] then
+      tenants.put(R, id, {queue = queue, priority = tonumber(digit), K = job and job.K},
+                  to_due(scores[i]))
+    end
+  end
+end
+
 -- Give up to `most` waiting jobs of a priority their tenants, those behind this score and id.
 -- -> how many; the score and id of the last; whether there are no more
 local function index_some(R, queue, digit, score, id, most)
@@ -33,12 +52,8 @@ local function index_some(R, queue, digit, score, id, most)
     ids[#ids + 1] = rows[i]
   end
   local records = job_sets.read_records(R, ids, BYTES)
-  for i, record in ipairs(records) do
-    local job = jobs.parse(record)
-    tenants.put(R, ids[i], {queue = queue, priority = tonumber(digit), K = job and job.K},
-                to_due(rows[2 * i]))
-  end
   local n = #records
+  put_all(R, queue, digit, {unpack(ids, 1, n)}, records)
   return n, rows[2 * n] or score, ids[n] or id, n == #ids and n < most
 end
 
