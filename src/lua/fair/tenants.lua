@@ -111,8 +111,11 @@ end
 
 -- Has no tenant of the queue a job that is due?
 function tenants.none_due(R, queue, now_ms)
+  if db('ZCARD', R .. ':fair:' .. queue) > 0 then
+    return false
+  end
   local row = db('ZRANGE', R .. ':fair-next:' .. queue, 0, 0, 'WITHSCORES')
-  return db('ZCARD', R .. ':fair:' .. queue) == 0 and not (row[2] and to_due(row[2]) <= now_ms)
+  return not (row[2] and to_due(row[2]) <= now_ms)
 end
 
 -- What is one tick for this tenant.
