@@ -13,6 +13,7 @@
 #include "redis/client.h"
 
 #define BATCH 500
+#define BATCH_OF_TENANT 50
 #define TOLD 10 /* so many errors of a kind are told one by one */
 
 struct ledger_cause {
@@ -49,8 +50,8 @@ void ledger_close(struct ledger *l)
 
 void ledger_yaml(const struct ledger *l, struct buf *ret, const char *queue, int min_ms, int max_ms)
 {
-    buf_printf(ret, "queues: { %s: { handler: [%s, %s, \"%d\", \"%d\"] } }\n", queue, l->handler,
-               l->path, min_ms, max_ms);
+    buf_printf(ret, "queues: { %s: { handler: [%s, %s, \"%d\", \"%d\"]%s } }\n", queue, l->handler,
+               l->path, min_ms, max_ms, l->tenants > 0 ? ", " LEDGER_FAIR : "");
 }
 
 void ledger_script(const struct ledger *l, const char *name, const char *lines)
@@ -90,17 +91,27 @@ void ledger_note(struct ledger *l, int number, const char *id)
     job->is_acked = true;
 }
 
+char *ledger_tenant(const struct ledger *l, int number)
+{
+    return mem_printf("t%d", l->tenants > 0 ? number % l->tenants : 0);
+}
+
 bool ledger_try_add(struct ledger *l, struct client *c, const char *queue, int number, int pad)
 {
     CLEANUP_FREE char *payload = mem_printf("%d\n%*s", number, pad, "");
     CLEANUP_FREE char *token = mem_printf("token-%d", number);
-    const char *argv[] = {queue, "token", token, payload};
+    CLEANUP_FREE char *tenant = ledger_tenant(l, number);
+    const char *plain[] = {queue, "token", token, payload};
+    const char *keyed[] = {queue, "token", token, "key", tenant, payload};
+    const char *const *argv = l->tenants > 0 ? keyed : plain;
     struct err err = ERR_INIT;
     struct reply *r;
     bool ok;
 
     ledger_note(l, number, NULL);
-    r = c != NULL ? client_fcall(c, "default", "later_add", 4, argv, NULL, &err) : NULL;
+    r = c != NULL
+            ? client_fcall(c, "default", "later_add", l->tenants > 0 ? 6 : 4, argv, NULL, &err)
+            : NULL;
     ok = r != NULL;
     if (ok)
         ledger_note(l, number, reply_str(reply_at(r, 0)));
@@ -113,16 +124,19 @@ static bool add_batch(struct ledger *l, struct client *c, const char *queue, int
                       const char *delay)
 {
     static char texts[BATCH][16];
-    const char *argv[BATCH + 4] = {queue, "in", delay, "--"};
+    CLEANUP_FREE char *tenant = ledger_tenant(l, l->njobs / BATCH_OF_TENANT);
+    const char *argv[BATCH + 6] = {queue, "in", delay, "key", tenant, "--"};
+    int from = l->tenants > 0 ? 6 : 4;
     struct err err = ERR_INIT;
     struct reply *r;
     bool ok;
 
+    argv[from - 1] = "--";
     for (int i = 0; i < n; i++) {
         (void)snprintf(texts[i], sizeof(texts[i]), "%d", l->njobs + i);
-        argv[4 + i] = texts[i];
+        argv[from + i] = texts[i];
     }
-    r = client_fcall(c, "default", "later_add_many", n + 4, argv, NULL, &err);
+    r = client_fcall(c, "default", "later_add_many", n + from, argv, NULL, &err);
     ok = r != NULL && reply_count(r) == (size_t)n;
     if (!ok)
         (void)fprintf(stderr, "ledger: add: %s\n", err.text);
@@ -137,10 +151,10 @@ int ledger_add(struct ledger *l, const struct test_redis *r, const char *queue, 
     CLEANUP_FREE char *delay = mem_printf("%dms", delay_ms);
     struct client *c = NULL;
     struct err err = ERR_INIT;
-    int acked = 0;
+    int acked = 0, most = l->tenants > 0 ? BATCH_OF_TENANT : BATCH;
 
     for (int done = 0, part; done < n; done += part) {
-        part = n - done < BATCH ? n - done : BATCH;
+        part = n - done < most ? n - done : most;
         if (c == NULL && (c = test_redis_client(r, &err)) == NULL) {
             for (int i = 0; i < part; i++)
                 ledger_note(l, l->njobs, NULL);

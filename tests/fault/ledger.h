@@ -24,6 +24,8 @@
 
 #define LEDGER_WITH_CAUSE (-1) /* instead of a number of second runs: each needs a logged cause */
 
+#define LEDGER_FAIR "fair: true, weights: { t1: 3 }" /* of a queue in the configuration */
+
 struct client;
 struct ledger_cause;
 
@@ -41,6 +43,7 @@ struct ledger {
     char handler[96];        /* their program, copied into the test's folder */
     struct ledger_job *jobs; /* of the numbers 0 to njobs - 1, whose adds were sent */
     int njobs;
+    int tenants; /* the queue is fair, and jobs have so many keys by turns; 0: neither */
     struct ledger_cause *causes;
     size_t ncauses;
     int64_t reaped; /* jobs in the event=reaped lines of the logs */
@@ -81,6 +84,8 @@ int ledger_add(struct ledger *l, const struct test_redis *r, const char *queue, 
 /* Add one job with this number, a token and pad bytes behind the number. False if the answer was
  * lost: then try again with the same number until it succeeds. c may be NULL: Redis is away. */
 bool ledger_try_add(struct ledger *l, struct client *c, const char *queue, int number, int pad);
+/* The key of the job with this number, if there are tenants; the caller's to free. */
+char *ledger_tenant(const struct ledger *l, int number);
 /* Write down an add that the test makes itself, of a number up to njobs. id: NULL unless it was
  * acknowledged, "" if the id is not known. */
 void ledger_note(struct ledger *l, int number, const char *id);

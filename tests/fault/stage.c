@@ -127,6 +127,27 @@ bool stage_until_drained(struct stage *s, int deadline_ms)
     return test_until_int(&s->redis, "HLEN", STAGE_ROOT ":jobs", 0, deadline_ms);
 }
 
+bool stage_until_fair(struct stage *s, int queues)
+{
+    return test_until_int(&s->redis, "HLEN", STAGE_ROOT ":fair", queues, STAGE_WAIT_MS);
+}
+
+bool stage_tenants_are_gone(struct stage *s, const char *queue)
+{
+    static const char *const rows[] = {"fair", "fair-next", "fair-debts", "fair-jobs"};
+    bool are_gone = true;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        CLEANUP_FREE char *key = mem_printf("%s:%s:%s", STAGE_ROOT, rows[i], queue);
+        int64_t n = test_int(&s->redis, "ZCARD", key);
+
+        if (n > 0)
+            (void)fprintf(stderr, "stage: %s has %lld rows\n", key, (long long)n);
+        are_gone = are_gone && n == 0;
+    }
+    return are_gone;
+}
+
 bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms)
 {
     bool is_drained = stage_until_drained(s, drain_ms);

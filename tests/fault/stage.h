@@ -55,6 +55,11 @@ int stage_stop(struct stage *s, struct test_laterd *d);
 char *stage_add(struct stage *s, const char *queue, const char *option, const char *value);
 /* Wait until R:jobs is empty; false at the deadline, so always while dead jobs are kept. */
 bool stage_until_drained(struct stage *s, int deadline_ms);
+/* Wait until so many queues are fair; false at the deadline. */
+bool stage_until_fair(struct stage *s, int queues);
+/* Has Redis no row of any tenant of this queue? So it must be while none of its jobs waits or
+ * runs. */
+bool stage_tenants_are_gone(struct stage *s, const char *queue);
 /* Wait until it is drained, stop both daemons, compute the sum. False, with the reasons on stderr,
  * if it is not drained, a daemon did not exit 0 or the ledger is not sound. */
 bool stage_is_sound(struct stage *s, struct ledger_sum *ret, int drain_ms);

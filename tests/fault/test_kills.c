@@ -88,12 +88,13 @@ static bool add_waiting(struct client *c, int number)
 {
     CLEANUP_FREE char *payload = mem_printf("%d\n", number);
     CLEANUP_FREE char *token = mem_printf("token-%d", number);
-    const char *argv[] = {"work", "in", "3s", "token", token, payload};
+    CLEANUP_FREE char *tenant = ledger_tenant(&net.s.ledger, number);
+    const char *argv[] = {"work", "in", "3s", "token", token, "key", tenant, payload};
     struct err err = ERR_INIT;
     struct reply *r;
 
     ledger_note(&net.s.ledger, number, NULL);
-    r = c != NULL ? client_fcall(c, "default", "later_add", 6, argv, NULL, &err) : NULL;
+    r = c != NULL ? client_fcall(c, "default", "later_add", 8, argv, NULL, &err) : NULL;
     if (r == NULL)
         return false;
     ledger_note(&net.s.ledger, number, reply_str(reply_at(r, 0)));
@@ -157,13 +158,16 @@ struct killed {
     struct ledger_sum sum;
 };
 
+#define KILLED_YAML "concurrency: 8\ndefaults: { backoff: { first: 0s, jitter: 0% } }\n"
+#define KILLED_FAIR "queues: { work: { " LEDGER_FAIR " }, flaky: { " LEDGER_FAIR " } }\n"
+
 /* Kill redis-server again and again, each time after least_ms and up to span_ms more. What Redis
  * loses may only be what it had answered last; any other job counts as lost by us. */
 static void kill_again_and_again(const char *fsync_ms, int least_ms, int span_ms, struct killed *k)
 {
     srandom(20263);
     for (int i = 0; i < 2; i++)
-        network_daemon(i, NULL, "concurrency: 8\ndefaults: { backoff: { first: 0s, jitter: 0% } }");
+        network_daemon(i, NULL, net.s.ledger.tenants > 0 ? KILLED_YAML KILLED_FAIR : KILLED_YAML);
     for (int i = 0; i < k->kills; i++) {
         struct proc killer;
         int from;
@@ -186,6 +190,8 @@ static void kill_again_and_again(const char *fsync_ms, int least_ms, int span_ms
         assert_int_equal(k->sum.duplicates, 0);
         assert_int_equal(k->sum.double_starts, 0);
     }
+    assert_true(stage_until_fair(&net.s, net.s.ledger.tenants > 0 ? 2 : 0));
+    assert_true(stage_tenants_are_gone(&net.s, "work") && stage_tenants_are_gone(&net.s, "flaky"));
     for (int i = 0; i < 2; i++)
         assert_int_equal(test_lines(net.d[i].log, "event=reaped"), 0);
 }
@@ -196,6 +202,7 @@ static void R3_R4_redis_killed_at_any_moment(void **state)
 
     (void)state;
     probe = 0;
+    net.s.ledger.tenants = 5;
     kill_again_and_again(NULL, 100, 1500, &k);
     print_message("figure R3: seed 20263, %d kills of redis-server under add, claim and ack: %d "
                   "acknowledged, 0 lost by laterd, %d by Redis itself, %d started twice, %d run "
