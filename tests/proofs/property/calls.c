@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "maker.h"
+#include "model_fair.h"
 #include "model_gates.h"
 
 /* ---- adds */
@@ -20,6 +21,10 @@ void add_options(struct maker *k, struct model_options *o, bool with_token)
 
     *o = no_options(k->m);
     if (k->m->is_plain && percent(k, 85)) {
+        if (k->m->is_fair && percent(k, 70)) {
+            name(k, "key");
+            arg(k, o->key = percent(k, 80) ? PICK(k, keys) : PICK(k, words));
+        }
         if (percent(k, 30)) {
             name(k, "in");
             o->due = now + duration_arg(k, 100);
@@ -57,7 +62,7 @@ void add_options(struct maker *k, struct model_options *o, bool with_token)
         name(k, "keep");
         o->k = duration_arg(k, 1000000);
     }
-    if (percent(k, k->m->is_gated ? 60 : 15)) {
+    if (percent(k, k->m->is_gated || k->m->is_fair ? 60 : 15)) {
         name(k, "key");
         arg(k, o->key = percent(k, 80) ? PICK(k, keys) : PICK(k, words));
     }
@@ -563,7 +568,7 @@ static void move_time(struct maker *k)
     static const int64_t crowded_us[] = {1, 1, 1, 5000, 100000, 300000, 700000, 2000000};
     const struct model *m = k->m;
     bool is_close = m->is_crowded || m->is_plain;
-    bool is_near = m->is_gated || m->is_chained || m->is_batched || m->is_scheduled;
+    bool is_near = m->is_fair || m->is_gated || m->is_chained || m->is_batched || m->is_scheduled;
     int64_t most = is_close && percent(k, 99)  ? PICK(k, crowded_us)
                    : is_near && percent(k, 98) ? PICK(k, gated_us)
                                                : PICK(k, most_us);
@@ -622,6 +627,7 @@ static const struct {
               {1, 4, 3, make_enter},
               {1, 3, 3, make_exit},
               {1, 4, 1, make_queue_gates},
+              {1, 1, 1, make_fair},
               {4, 3, 1, make_import},
               {4, 3, 1, make_batch},
               {2, 2, 1, make_batch_seal},
@@ -750,9 +756,14 @@ void calls_make(struct model *m, uint64_t seed, struct args *args, struct buf *w
         return;
     }
     /* Jobs need a worker to claim them, and gates need definitions. */
-    if ((m->is_gated || m->is_plain || m->is_chained || m->is_batched || m->is_scheduled) &&
+    if ((m->is_fair || m->is_gated || m->is_plain || m->is_chained || m->is_batched ||
+         m->is_scheduled) &&
         strcmp(model_status(m, pick_epoch(&k, true)), "ok") != 0 && percent(&k, 50)) {
         make_register(&k);
+        return;
+    }
+    if (m->is_fair && fair_words(m, 0)[0] == '\0' && percent(&k, 30)) {
+        make_fair(&k);
         return;
     }
     if (m->is_gated && m->gates->limits < 3 && percent(&k, 40)) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model_fair.h"
 #include "model_gates.h"
 
 static const char *const LOCKS[] = {"l1", "l1", "l1", "l1", "l2", "user:{key}"};
@@ -259,9 +260,11 @@ void make_queue_gates(struct maker *k)
     static const char *const kinds[] = {"lock", "sem", "rate"};
     struct buf text = BUF_INIT;
     struct model_queue *queue;
-    bool was = false, is = false;
+    int q = below(k, 2);
+    bool was = fair_words(k->m, q)[0] != '\0', is = was;
 
-    queue = &k->m->queue[below(k, 2)];
+    queue = &k->m->queue[q];
+    buf_puts(&text, fair_words(k->m, q));
     for (int i = 0; i < MODEL_KINDS; i++) {
         was |= queue->gates[i][0] != '\0';
         (void)snprintf(queue->gates[i], sizeof(queue->gates[i]), "%s",
@@ -278,6 +281,32 @@ void make_queue_gates(struct maker *k)
     if (is)
         arg(k, buf_str(&text));
     out_int(k->want, is ? !was : was);
+    buf_done(&text);
+}
+
+/* A worker makes a queue fair, or plain, and tells the gates that it has. */
+void make_fair(struct maker *k)
+{
+    static const char *const texts[] = {"fair=1", "fair=1 w=3:a", "fair=1 w=1000:b w=2:user:42"};
+    static const char *const kinds[] = {"lock", "sem", "rate"};
+    int64_t epoch = pick_epoch(k, !percent(k, 5));
+    int q = below(k, 2);
+    bool is_end = fair_words(k->m, q)[0] != '\0' && percent(k, 60);
+    const char *words = is_end ? "" : PICK(k, texts);
+    struct buf text = BUF_INIT;
+
+    buf_puts(&text, words);
+    for (int i = 0; i < MODEL_KINDS; i++)
+        if (k->m->queue[q].gates[i][0] != '\0')
+            buf_printf(&text, "%s%s=%s", text.len > 0 ? " " : "", kinds[i],
+                       k->m->queue[q].gates[i]);
+    begin(k, "later_v1_declare");
+    number(k, epoch);
+    number(k, 0);
+    number(k, 1);
+    arg(k, k->m->queue[q].name);
+    arg(k, buf_str(&text));
+    model_declare_fair(k->m, epoch, q, words, k->want);
     buf_done(&text);
 }
 

@@ -15,7 +15,7 @@ tests_proofs_property_test_property_SOURCES = tests/proofs/property/test_propert
 	tests/proofs/property/maker.c \
 	tests/proofs/property/maker.h tests/proofs/property/model.c tests/proofs/property/model_public.c \
 	tests/proofs/property/model_gates.c tests/proofs/property/model_gates.h tests/proofs/property/model_waiters.c \
-	tests/proofs/property/model_lock.c tests/proofs/property/model_promises.c tests/proofs/property/model_unique.c \
+	tests/proofs/property/model_fair.c tests/proofs/property/model_fair.h tests/proofs/property/model_lock.c tests/proofs/property/model_promises.c tests/proofs/property/model_unique.c \
 	tests/proofs/property/rows.c tests/proofs/property/rows.h \
 	tests/proofs/property/model_render.c tests/proofs/property/model_list.c tests/proofs/property/model_results.c \
 	tests/proofs/property/model_step.c tests/proofs/property/model_worker.c \

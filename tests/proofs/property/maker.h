@@ -133,5 +133,6 @@ void make_limits(struct maker *k);
 void make_enter(struct maker *k);
 void make_exit(struct maker *k);
 void make_queue_gates(struct maker *k);
+void make_fair(struct maker *k);
 
 #endif

@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include "model_fair.h"
 #include "model_gates.h"
 
 #include <math.h>
@@ -104,6 +105,7 @@ void model_set_time(struct model *m, int64_t now_us)
             m->token[i].expire_ms = MODEL_NONE;
     schedules_set_time(m);
     gates_set_time(m, was_us);
+    fair_set_time(m);
 }
 
 void model_reset(struct model *m, int64_t now_us)
@@ -378,8 +380,10 @@ int64_t model_paused(const struct model *m, int q)
 
 void model_enqueue(struct model *m, struct model_job *j, int64_t due)
 {
+    fair_leave(m, j);
     j->state = JOB_WAITING;
     j->score = due;
+    fair_put(m, j);
     if (j->pin[0] != '\0') {
         pins_put(m, j->queue, j->pin);
         m->queue[j->queue].is_known = true;
@@ -462,6 +466,7 @@ void model_trim(struct model *m, int q, enum model_state state, int64_t before, 
 
 void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t keep)
 {
+    fair_leave(m, j);
     model_announce(m, j, outcome);
     unique_end(m, j);
     batch_end(m, j, strncmp(outcome, "done ", 5) == 0 ? MEMBER_DONE : MEMBER_CANCELLED);

@@ -39,6 +39,9 @@
 #define MODEL_TOPICS 8
 #define MODEL_FILE_TOPICS 3
 #define MODEL_FOREIGNS 2
+#define MODEL_TENANTS 24
+#define MODEL_USED 1024
+#define MODEL_QUEUE_TEXT 256
 #define MODEL_PINS 64
 #define MODEL_TARGET 40
 #define MODEL_PINNED 11      /* in the place of a priority, as 10 is for suspects */
@@ -86,6 +89,14 @@ struct model_chain {
 #define MODEL_HEADER 2048 /* bytes of a record before its payload */
 #define MODEL_NO_CHAIN ((struct model_chain){.on_dead = -1})
 
+/* Where a waiting job stands among those of its tenant (model_fair.c). */
+struct model_turn {
+    bool is_there;
+    int queue, priority;
+    int64_t due;
+    const char *tenant;
+};
+
 struct model_job {
     char id[16];
     int queue, priority;
@@ -110,6 +121,7 @@ struct model_job {
     char *caused;                               /* ids of jobs, with commas; NULL: none */
     char *holds;                                /* "then", gates, unique key: one per line */
     const char *corrupt;                        /* what its record is now; NULL: it is right */
+    struct model_turn turn;                     /* in a fair queue */
     struct model_spot spot;                     /* of a parked job */
 };
 
@@ -243,6 +255,35 @@ struct model_queue {
     char gates[MODEL_KINDS][MODEL_NAME]; /* gates that its jobs pass; "": none */
 };
 
+/* A tenant of a fair queue: it has due jobs (is_active), or its first one is due later (sleeps). */
+struct model_tenant {
+    char name[MODEL_NAME];
+    bool is_active, sleeps, has_debt;
+    int64_t time, next, debt;
+};
+
+enum fair_todo { FAIR_NOTHING, FAIR_INDEX, FAIR_DROP };
+
+struct model_fair {
+    char text[64]; /* "fair=1" and weights; "": it is not to be fair */
+    bool is_there; /* it is, or has rows of the time when it was */
+    int64_t time, since;
+    enum fair_todo todo;
+    int priority; /* FAIR_INDEX: the last job that got its tenant; id "": none of this priority */
+    int64_t score;
+    char id[16];
+    struct model_tenant tenant[MODEL_TENANTS];
+    size_t tenants;
+};
+
+/* The run time of a tenant in a minute; tenant " ": of all. */
+struct model_used {
+    bool is_there;
+    int queue;
+    int64_t minute, ms;
+    char tenant[MODEL_NAME];
+};
+
 struct model_worker {
     bool is_there, is_dead;
     int64_t epoch, counter, link, seq, started, beat_ms;
@@ -250,6 +291,7 @@ struct model_worker {
     char places[8], limits[24], room[8]; /* as the worker told them; "": it did not */
     int quiet;                           /* -1: never told */
     char gate[MODEL_GATE_ID];            /* the gate that it holds or waits for; "": none */
+    char declared[MODEL_QUEUES][MODEL_QUEUE_TEXT]; /* of the queues; "": nothing */
 };
 
 struct model_token {
@@ -312,10 +354,13 @@ struct model {
     bool is_chained;          /* most jobs cause others */
     bool is_batched;          /* most jobs belong to batches */
     bool is_scheduled;        /* most jobs come from schedules */
+    bool is_fair;             /* queues are fair, and most jobs have keys */
     bool ends_later;          /* ends of members wait for batches_end_later */
     int64_t moved;            /* bytes that the call has moved (txn.spend) */
     int caused[MODEL_QUEUES]; /* jobs that other jobs or batches have added to a queue */
     struct model_queue queue[MODEL_QUEUES];
+    struct model_fair fair[MODEL_QUEUES];
+    struct model_used used[MODEL_USED];
     struct model_schedule schedule[MODEL_SCHEDULES];
     struct model_calendar calendar[MODEL_CALENDARS];
     int64_t schedules_changed; /* a clock number; 0: never */
@@ -773,6 +818,9 @@ const struct topic_counts *topic_counts(void);
 
 /* state: due, parked, dead or done */
 void model_purge(struct model *m, int q, const char *state, int64_t most, struct buf *out);
+/* How many of the first jobs does a call read the records of? It stops when these are too many
+ * bytes; *left: what is left of them. */
+size_t model_within_bytes(struct model_job **row, size_t n, int64_t most, int64_t *left);
 /* Remove one job that does not run, as a purge does; a parked one leaves its gate. */
 void model_purge_one(struct model *m, struct model_job *j);
 /* So many jobs in this state were removed: put flags and head right. Returns how many are left. */

@@ -3,6 +3,8 @@
  */
 #include "model_gates.h"
 
+#include "model_fair.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -540,7 +542,9 @@ void gates_let_go(struct model *m, struct model_job *j, bool is_end)
     for (line = strtok_r(all, "\n", &next); line != NULL; line = strtok_r(NULL, "\n", &next)) {
         if (strncmp(line, "then", 4) == 0 || strncmp(line, "batch ", 6) == 0)
             continue;
-        if (strncmp(line, "uniq:", 5) != 0)
+        if (strncmp(line, "fair ", 5) == 0)
+            fair_finish(m, line);
+        else if (strncmp(line, "uniq:", 5) != 0)
             (void)gate_drop(m, gate_of(m, line), j->id);
         else if (is_end)
             unique_end(m, j);

@@ -3,6 +3,8 @@
  */
 #include "model_gates.h"
 
+#include "model_fair.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +187,7 @@ static void render_queues(const struct model *m, struct rows *rows)
     for (int q = 0; q < MODEL_QUEUES; q++) {
         struct buf text = BUF_INIT;
 
+        buf_puts(&text, fair_words(m, q));
         for (int k = 0; k < MODEL_KINDS; k++)
             if (m->queue[q].gates[k][0] != '\0')
                 buf_printf(&text, "%s%s=%s", text.len > 0 ? " " : "", kinds[k],

@@ -1,6 +1,7 @@
 /*
  * Purges in the model: jobs of a queue are removed, those in one state at a time.
  */
+#include "model_fair.h"
 #include "model_gates.h"
 
 #include <string.h>
@@ -17,9 +18,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* How many of the first jobs does a call remove? It reads their records until these are too many
- * bytes. */
-static size_t within_bytes(struct model_job **row, size_t n, int64_t most, int64_t *left)
+size_t model_within_bytes(struct model_job **row, size_t n, int64_t most, int64_t *left)
 {
     int64_t bytes = *left;
     size_t i = 0;
@@ -41,7 +40,7 @@ static size_t within(struct model_job **row, size_t n, int64_t most)
 {
     int64_t bytes = BYTES;
 
-    return within_bytes(row, n, most, &bytes);
+    return model_within_bytes(row, n, most, &bytes);
 }
 
 /* How many of the first raw members does a call remove? It reads twice as many each time, but no
@@ -78,6 +77,8 @@ static void count_cancelled(struct model *m, int q, int64_t n)
 static int64_t drop(struct model *m, int q, struct model_job **row, size_t n)
 {
     for (size_t i = 0; i < n; i++)
+        fair_leave(m, row[i]);
+    for (size_t i = 0; i < n; i++)
         model_finish(m, row[i], model_outcome("cancelled", 0, MODEL_MS(m), 0, "purged", ""), 0);
     count_cancelled(m, q, (int64_t)n);
     return (int64_t)n;
@@ -104,7 +105,7 @@ static int64_t purge_pinned(struct model *m, int q, int64_t most)
     for (size_t i = 0, n = pins_sorted(m, q, pin); i < n && removed < most && bytes > 0; i++) {
         size_t jobs = pins_jobs(m, q, pin[i]->target, row);
 
-        removed += drop(m, q, row, within_bytes(row, jobs, most - removed, &bytes));
+        removed += drop(m, q, row, model_within_bytes(row, jobs, most - removed, &bytes));
     }
     return removed;
 }

@@ -3,6 +3,7 @@
  */
 #include "model.h"
 
+#include "model_fair.h"
 #include "model_gates.h"
 #include "rows.h"
 
@@ -124,9 +125,9 @@ static void render_raw(const struct model *m, const struct model_raw *r, struct 
 
 /* ---- workers and tokens */
 
-static void render_worker(const struct model_worker *w, struct rows *rows)
+static void render_worker(const struct model *m, const struct model_worker *w, struct rows *rows)
 {
-    char epoch[24], key[128];
+    char epoch[24], key[128], field[128];
 
     if (!w->is_there)
         return;
@@ -153,6 +154,9 @@ static void render_worker(const struct model_worker *w, struct rows *rows)
         rows_text(rows, key, "hash", "room", w->room);
     if (w->quiet >= 0)
         rows_number(rows, key, "hash", "quiet", w->quiet);
+    for (int q = 0; q < MODEL_QUEUES; q++)
+        if (w->declared[q][0] != '\0')
+            rows_text(rows, key, "hash", key_of(field, "gates:", m->queue[q].name), w->declared[q]);
 }
 
 /* The reading script cuts off the hash at the end of the value, and adds when the key expires. */
@@ -178,7 +182,7 @@ void model_render(struct model *m, struct buf *out)
     for (int q = 0; q < MODEL_QUEUES; q++)
         render_queue(&m->queue[q], &rows);
     for (size_t i = 0; i < m->workers; i++)
-        render_worker(&m->worker[i], &rows);
+        render_worker(m, &m->worker[i], &rows);
     for (size_t i = 0; i < m->tokens; i++)
         render_token(m, &m->token[i], &rows);
     for (size_t i = 0; i < m->notes; i++)
@@ -196,6 +200,7 @@ void model_render(struct model *m, struct buf *out)
     foreign_render(m, &rows);
     pins_render(m, &rows);
     series_render(m, &rows);
+    fair_render(m, &rows);
     rows_take(&rows, out);
 }
 
@@ -258,5 +263,6 @@ const char *model_broken(struct model *m)
             return what;
     }
     what = gates_broken(m);
+    what = what != NULL ? what : fair_broken(m);
     return what != NULL ? what : batches_broken(m);
 }

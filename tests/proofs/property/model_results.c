@@ -74,12 +74,12 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
 }
 
 /*
- * Gates that results free are handed on after all results: those of the long results first, those
- * of the short ones last. Of these, jobs that end by themselves come first.
+ * Gates that results free are handed on after all results. The jobs of long results let go of them
+ * before short ones are looked at; of these, one that is handled by itself does at once.
  */
 struct freed {
-    struct model_job *other[1024], *single[1024], *brief[1024];
-    size_t others, singles, briefs;
+    struct model_job *other[1024], *brief[1024];
+    size_t others, briefs;
 };
 
 /* A short result of a job that another one follows, or that is cancelled or waited for, is handled
@@ -133,32 +133,33 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
         m->moved += model_record_bytes(j) + (int64_t)strlen(e->output);
     if (is_refused(m, e, j, out))
         return;
-    if (e->is_short && ends_alone)
-        f->single[f->singles++] = j;
-    else if (e->is_short)
+    if (e->is_short && !ends_alone)
         f->brief[f->briefs++] = j;
-    else if (e->verb != VERB_PROGRESS)
+    else if (!e->is_short && e->verb != VERB_PROGRESS)
         f->other[f->others++] = j;
     /* Plain ends of members are told to their batches together. */
     m->ends_later = e->is_short && !ends_alone;
     apply(m, e, j, j->cancel_ms != MODEL_NONE);
     m->ends_later = false;
+    if (e->is_short && ends_alone)
+        gates_let_go(m, j, true);
     out_text(out, "ok");
 }
 
 void model_settle(struct model *m, const struct model_step *s, struct buf *out)
 {
     struct freed f = {0};
+    size_t n = 0; /* of the long results */
 
     m->moved = 0;
-    for (size_t i = 0; i < s->ends; i++)
+    for (size_t i = 0; i < s->ends && !s->end[i].is_short; i++, n++)
         settle_one(m, s, &s->end[i], &f, out);
-    batches_end_later(m);
     for (size_t i = 0; i < f.others; i++)
         gates_let_go(m, f.other[i], false);
-    for (size_t i = 0; i < f.singles; i++)
-        gates_let_go(m, f.single[i], true);
+    for (size_t i = n; i < s->ends; i++)
+        settle_one(m, s, &s->end[i], &f, out);
     for (size_t i = 0; i < f.briefs; i++)
         gates_let_go(m, f.brief[i], true);
+    batches_end_later(m);
     waiters_hand_on_first(m);
 }

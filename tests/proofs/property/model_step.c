@@ -3,6 +3,7 @@
  */
 #include "model.h"
 
+#include "model_fair.h"
 #include "model_gates.h"
 
 #include <math.h>
@@ -40,6 +41,8 @@ struct claims {
     const struct model_step *step;
     int64_t max, n, bytes, parked;
     bool has_solo, is_solo_due, is_more;
+    bool shares[MODEL_QUEUES];   /* tenants take turns, since before the step */
+    int64_t began[MODEL_QUEUES]; /* the virtual time before the first claim; -1: there was none */
     bool has_caused; /* the death of one of the last candidates has added a job to their queue */
     const struct model_raw *next_raw; /* whose due time was asked for last */
     int64_t next_raw_ms;
@@ -171,6 +174,8 @@ static size_t take_fives(struct claims *c, int q, int64_t room, int64_t until_ms
 /* Jobs without gates may be claimed before they are due, if no other job can come before them. */
 static bool may_be_early(const struct claims *c, int q)
 {
+    if (fair_words(c->m, q)[0] != '\0')
+        return false;
     for (int k = 0; k < MODEL_KINDS; k++)
         if (c->m->queue[q].gates[k][0] != '\0')
             return false;
@@ -301,6 +306,12 @@ static bool passes(struct claims *c, struct candidate *k, int64_t fence)
         return false;
     }
     waiters_hold(c->m, j, &k->spot, k->spot.n, true);
+    if (c->shares[j->queue] && !k->is_pinned) {
+        int64_t *began = &c->began[j->queue];
+
+        *began = *began < 0 ? c->m->fair[j->queue].time : *began;
+        fair_start(c->m, j, *began);
+    }
     return true;
 }
 
@@ -358,6 +369,8 @@ static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int
             c->bytes += k->bytes;
             continue;
         }
+        if (k->job != NULL && c->shares[q])
+            k->job->turn.is_there = false;
         if (k->raw != NULL) {
             k->raw->is_there = false;
             c->m->queue[q].is_known = true;
@@ -552,11 +565,104 @@ static void claim_due(struct claims *c, const struct model_want *w, int64_t room
     c->is_more |= is_bounded && *head <= MODEL_MS(c->m);
 }
 
+/* ---- fair queues */
+
+/* Due raw members become jobs without a key, before anybody's turn. */
+static void adopt_raws(struct claims *c, int q)
+{
+    struct candidate raw[RAWS_A_STEP + 1];
+    int64_t ignored = NEVER;
+    size_t n = take_raws(c, q, RAWS_A_STEP, raw, &ignored);
+
+    for (size_t i = 0; i < n; i++) {
+        struct model_job *j = model_new_job(c->m, model_tick(c->m, 1, 0), q, raw[i].raw->member);
+
+        raw[i].raw->is_there = false;
+        if (raw[i].why != NULL)
+            model_bury(c->m, j, model_outcome("dead", 0, MODEL_MS(c->m), 0, raw[i].why, ""), 10000);
+        else
+            model_enqueue(c->m, j, raw[i].due);
+    }
+    c->is_more |= n == RAWS_A_STEP;
+}
+
+/* When the first job is due; the priorities that have any. */
+static void fair_head(struct claims *c, int q, int64_t *head, char *marks)
+{
+    struct model_job *row[MODEL_JOBS];
+
+    for (int p = 0; p <= 9; p++) {
+        char digit = (char)('0' + p), mark[2] = {digit, '\0'};
+
+        if ((p != 5 && strchr(c->m->queue[q].marks, digit) == NULL) ||
+            model_jobs(c->m, q, JOB_WAITING, p, row) == 0)
+            continue;
+        *head = least(*head, row[0]->score);
+        if (p != 5)
+            (void)strcat(marks, mark);
+    }
+}
+
+/* Tenants take turns, `left` jobs in all. Returns whether another look may find more. */
+static bool look_fair(struct claims *c, const struct model_want *w, int64_t left, int64_t most)
+{
+    struct candidate *cand = mem_new((c->m->jobs + 1) * sizeof(*cand));
+    struct fair_turns turns = {.job = mem_new((c->m->jobs + 1) * sizeof(*turns.job))};
+    int64_t ignored = NEVER;
+    int parked;
+
+    fair_turns(c->m, w->queue, left, &turns);
+    for (size_t i = 0; i < turns.n; i++)
+        cand[i] = (struct candidate){
+            .job = turns.job[i], .turn = turns.job[i]->score, .due = turns.job[i]->score};
+    parked = take(c, w, cand, turns.n, most, &ignored);
+    fair_turns_end(c->m, w->queue, &turns);
+    c->parked += parked;
+    free(turns.job);
+    free(cand);
+    return parked > 0 || c->has_caused || (turns.n == 0 && turns.may_be_more);
+}
+
+static void claim_turns(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
+                        char *marks)
+{
+    int64_t most = c->n + room, left = 0;
+    bool may_be_more = true;
+
+    adopt_raws(c, w->queue);
+    for (int i = 0; i < LOOK_ROUNDS && may_be_more; i++) {
+        left = c->bytes > 0 ? most - c->n : 0;
+        left = c->parked >= PARKED_MAX ? least(left, FEW) : left;
+        if (left <= 0)
+            break;
+        may_be_more = look_fair(c, w, left, most);
+    }
+    fair_head(c, w->queue, head, marks);
+    if (left <= 0 || *head > MODEL_MS(c->m))
+        return;
+    if (may_be_more) {
+        c->is_more = true;
+    } else if (fair_is_idle(c->m, w->queue)) {
+        fair_again(c->m, w->queue); /* not all jobs have their tenants yet */
+        c->is_more = true;
+    }
+}
+
+static void claim_waiting(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
+                          char *marks)
+{
+    bool is_flagged = strchr(c->m->queue[w->queue].marks, 'f') != NULL;
+
+    if ((fair_words(c->m, w->queue)[0] != '\0' || is_flagged) && fair_advance(c->m, w->queue))
+        c->is_more = true;
+    (c->shares[w->queue] ? claim_turns : claim_due)(c, w, room, head, marks);
+}
+
 /* Returns the head for the reply. */
 static int64_t claim_queue(struct claims *c, const struct model_want *w)
 {
     static void (*const ways[])(struct claims *, const struct model_want *, int64_t, int64_t *,
-                                char *) = {claim_solo, claim_granted, claim_due};
+                                char *) = {claim_solo, claim_granted, claim_waiting};
     int64_t head = NEVER, pinned = NEVER, paused = model_paused(c->m, w->queue);
     int64_t most = c->n + least(w->room, c->max - c->n);
     char marks[48] = "";
@@ -582,6 +688,8 @@ static int64_t claim_queue(struct claims *c, const struct model_want *w)
         memmove(marks + strlen(own), marks, strlen(marks) + 1);
         memcpy(marks, own, strlen(own));
     }
+    if (c->m->fair[w->queue].is_there)
+        (void)strcat(marks, "f");
     remember(c, w->queue, marks, head);
     head = least(head, pinned);
     return head == NEVER ? -1 : head;
@@ -722,8 +830,11 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
     if (strcmp(status, "ok") == 0) {
         buf_puts(out, "[ ");
         m->gates->stepper = s->epoch;
-        for (int q = 0; q < MODEL_QUEUES; q++)
+        for (int q = 0; q < MODEL_QUEUES; q++) {
             m->gates->room[q] = -1;
+            c.shares[q] = fair_shares(m, q);
+            c.began[q] = -1;
+        }
         for (size_t i = 0; i < s->wants; i++)
             m->gates->room[s->want[i].queue] = least(s->want[i].room, c.max);
         model_settle(m, s, out);

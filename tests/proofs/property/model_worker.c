@@ -4,6 +4,7 @@
  */
 #include "model.h"
 
+#include "model_fair.h"
 #include "model_gates.h"
 
 #include <stdio.h>
@@ -116,6 +117,7 @@ static const char *adopt(struct model *m, const struct model_held *h, int64_t ep
         return "taken";
     if (!waiters_regain(m, j))
         return "taken";
+    fair_leave(m, j);
     j->attempts += h->start - j->starts;
     j->attempts = j->attempts < 1 ? 1 : j->attempts;
     j->starts = h->start;
@@ -724,6 +726,7 @@ void model_tidy(struct model *m, int64_t epoch, const int64_t *keep, struct buf 
         repair_marks(m, q);
         if (pins_sorted(m, q, pin) > 0)
             model_mark(m, q, 'p');
+        fair_tidy(m, q);
         buried += bury_never(m, q);
     }
     pins_tidy(m);
@@ -784,6 +787,7 @@ void model_forget_queue(struct model *m, int q, struct buf *out)
     *queue = (struct model_queue){
         .name = queue->name, .unserved = MODEL_NONE, .max_payload = MODEL_NONE};
     topics_forget_file(m, q);
+    fair_forget(m, q);
     out_text(out, "forgotten");
 }
 

@@ -24,6 +24,7 @@
 #include "calls.h"
 #include "maker.h"
 #include "model.h"
+#include "model_fair.h"
 #include "server.h"
 #include "short.h"
 
@@ -147,6 +148,7 @@ static void start(const struct sequence *s)
     fx.model->is_scheduled = is_scheduled(s->seed);
     fx.model->is_plain = s->seed % 4 == 3 && !fx.model->is_batched;
     fx.model->is_chained = is_chained(s->seed);
+    fx.model->is_fair = s->seed % 3 == 0;
 }
 
 /* v->call is -1 if all was right. */
@@ -292,6 +294,12 @@ static void print_counts(void)
                  (unsigned long long)broadcast_counts()->claimed,
                  (unsigned long long)broadcast_counts()->gone,
                  (unsigned long long)broadcast_counts()->expired);
+    (void)printf(
+        "fair queues: %llu jobs had their turn, %llu behind one of another tenant, %llu "
+        "debts, %llu resets, %llu jobs got their tenants later, %llu queues became plain\n",
+        (unsigned long long)fair_counts()->claims, (unsigned long long)fair_counts()->changes,
+        (unsigned long long)fair_counts()->debts, (unsigned long long)fair_counts()->resets,
+        (unsigned long long)fair_counts()->indexed, (unsigned long long)fair_counts()->dropped);
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
                  (unsigned long long)short_counts()->ends,
@@ -318,6 +326,9 @@ static void assert_counts(void)
                 foreign_counts()->waited > 0 && foreign_counts()->stayed > 0);
     assert_true(broadcast_counts()->claimed > 0 && broadcast_counts()->gone > 0 &&
                 broadcast_counts()->expired > 0);
+    assert_true(fair_counts()->changes > 0 && fair_counts()->debts > 0 &&
+                fair_counts()->resets > 0 && fair_counts()->indexed > 0 &&
+                fair_counts()->dropped > 0);
     for (int i = 0; i < MODEL_CALLBACKS; i++)
         assert_true(b->callbacks[i] > 0);
 }
