@@ -23,8 +23,8 @@ function passes.begin(R, queue, is_fair, now_us)
   end
 end
 
--- Give these jobs their tenants; records: as they are in Redis. The call may have given some another
--- due time, or another key, before.
+-- Give these jobs their tenants; records: as they are in Redis. The call may have given some
+-- another due time, or another key, before.
 local function put_all(R, queue, digit, ids, records)
   if not ids[1] then
     return

@@ -141,18 +141,18 @@ end
 
 -- The same for a fair queue: tenants take turns.
 local function claim_turns(s, f, most)
-  local left, b = s.bytes > 0 and most - s.claimed or 0, nil
+  local left, is_idle = s.bytes > 0 and most - s.claimed or 0, false
   left = s.parked >= LOOK.parked_max and math.min(left, LOOK.few) or left
   if left > 0 then
-    b = row_turns.gather(s, f, left)
+    local b = row_turns.gather(s, f, left)
     local n, parked = row_starts.handle_rows(s, b, row_judge.judge_rows(s, b), most)
     if parked > 0 then
       row_step.odd()
     end
-    row_turns.leave(s, f, b, n, s.taken)
+    is_idle = row_turns.leave(s, f, b, n, s.taken)
   end
   local head, flags = row_turns.head(s, f)
-  if b and b.n == 0 and head <= s.now_ms then
+  if is_idle and head <= s.now_ms then
     row_step.odd() -- a key was lost or written by hand
   end
   return head, flags

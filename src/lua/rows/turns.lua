@@ -222,6 +222,7 @@ local function settle(s, f, t)
 end
 
 -- The first n rows of the chunk have started: append to taken what leaves the waiting sets.
+-- -> whether no tenant has due jobs any more
 function row_turns.leave(s, f, b, n, taken)
   for i = 1, n do
     local t, set = b.of[i], f.sets[b.sets and b.sets[i] or 1]
@@ -237,7 +238,7 @@ function row_turns.leave(s, f, b, n, taken)
   for _, t in ipairs(f.met) do
     t.debt = not t.is_active and t.time > f.time and t.time
   end
-  row_tenants.reset_idle(s, f)
+  return row_tenants.reset_idle(s, f)
 end
 
 -- -> when the first job of a set is due that the step has not taken; nil: there is none
