@@ -49,6 +49,12 @@ static char dir[64];
 static struct language python = {"python", PYTHON "-c 'import redis; redis.Redis.fcall'",
                                  PYTHON "$DRIVERS/drive.py", "apt install python3-redis"};
 
+#define NODE "NODE_PATH=${NODE_REDIS:-/usr/share/nodejs} node "
+
+static struct language javascript = {"javascript",
+                                     NODE "-e 'require(\"redis\").createClient().sendCommand'",
+                                     NODE "$DRIVERS/drive.js", "apt install node-redis"};
+
 /* ---- driving */
 
 /* Run the driver with these words; what it prints goes to ret. It must succeed. */
@@ -393,7 +399,8 @@ static bool is_installed(const struct language *l)
 
 int main(void)
 {
-    struct CMUnitTest tests[] = {TESTS(python), TEST(python, a_connection_that_does_not_fit),
+    struct CMUnitTest tests[] = {TESTS(python), TESTS(javascript),
+                                 TEST(python, a_connection_that_does_not_fit),
                                  cmocka_unit_test(test_the_page_has_their_lines)};
     const struct language *last = NULL;
     bool is_there = false;
