@@ -55,6 +55,9 @@ static struct language javascript = {"javascript",
                                      NODE "-e 'require(\"redis\").createClient().sendCommand'",
                                      NODE "$DRIVERS/drive.js", "apt install node-redis"};
 
+static struct language ruby = {"ruby", "ruby -e 'require \"redis\"; Redis.instance_method(:call)'",
+                               "ruby $DRIVERS/drive.rb", "apt install ruby-redis"};
+
 /* ---- driving */
 
 /* Run the driver with these words; what it prints goes to ret. It must succeed. */
@@ -399,7 +402,7 @@ static bool is_installed(const struct language *l)
 
 int main(void)
 {
-    struct CMUnitTest tests[] = {TESTS(python), TESTS(javascript),
+    struct CMUnitTest tests[] = {TESTS(python), TESTS(javascript), TESTS(ruby),
                                  TEST(python, a_connection_that_does_not_fit),
                                  cmocka_unit_test(test_the_page_has_their_lines)};
     const struct language *last = NULL;
