@@ -33,6 +33,7 @@ struct language {
     const char *probe; /* a line of shell that succeeds where the client of Redis is installed */
     const char *drive; /* one that takes words behind it */
     const char *cure;
+    int subscribes; /* how often it does so for a wait */
 };
 
 static struct test_redis redis;
@@ -47,16 +48,20 @@ static char dir[64];
 #define PYTHON "PATH=/usr/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$CLIENTS/python python3 "
 
 static struct language python = {"python", PYTHON "-c 'import redis; redis.Redis.fcall'",
-                                 PYTHON "$DRIVERS/drive.py", "apt install python3-redis"};
+                                 PYTHON "$DRIVERS/drive.py", "apt install python3-redis", 1};
 
 #define NODE "NODE_PATH=${NODE_REDIS:-/usr/share/nodejs} node "
 
 static struct language javascript = {"javascript",
                                      NODE "-e 'require(\"redis\").createClient().sendCommand'",
-                                     NODE "$DRIVERS/drive.js", "apt install node-redis"};
+                                     NODE "$DRIVERS/drive.js", "apt install node-redis", 1};
 
 static struct language ruby = {"ruby", "ruby -e 'require \"redis\"; Redis.instance_method(:call)'",
-                               "ruby $DRIVERS/drive.rb", "apt install ruby-redis"};
+                               "ruby $DRIVERS/drive.rb", "apt install ruby-redis", 1};
+
+static struct language php = {"php", "php -r 'exit(class_exists(\"Redis\") ? 0 : 1);'",
+                              "php -d display_errors=stderr $DRIVERS/drive.php",
+                              "apt install php-cli php-redis", 2};
 
 /* ---- driving */
 
@@ -193,6 +198,12 @@ static bool is_awaited(void *id)
     return is;
 }
 
+static bool has_subscribed(void *arg)
+{
+    (void)arg;
+    return proxy_tell(&proxy, "seen SUBSCRIBE") == language->subscribes;
+}
+
 static void pass(int64_t ms)
 {
     const struct mono until = mono_add_ms(mono_now(), ms);
@@ -217,6 +228,7 @@ static void test_a_wait_does_not_poll(void **state)
     proxy_tell(&proxy, "on * delay:0 0");
     proc_start(&p, argv, NULL, log);
     assert_true(test_until(is_awaited, id, LONG_MS));
+    assert_true(test_until(has_subscribed, NULL, LONG_MS));
     before = proxy_tell(&proxy, "fired");
     pass(WAITS_MS);
     assert_int_equal(proxy_tell(&proxy, "fired"), before);
@@ -402,7 +414,10 @@ static bool is_installed(const struct language *l)
 
 int main(void)
 {
-    struct CMUnitTest tests[] = {TESTS(python), TESTS(javascript), TESTS(ruby),
+    struct CMUnitTest tests[] = {TESTS(python),
+                                 TESTS(javascript),
+                                 TESTS(ruby),
+                                 TESTS(php),
                                  TEST(python, a_connection_that_does_not_fit),
                                  cmocka_unit_test(test_the_page_has_their_lines)};
     const struct language *last = NULL;

@@ -47,7 +47,7 @@ const drive = {
     console.log(job.id, job.status, job.dueMs);
     console.log((await later.add('mail', 'grüße', options)).status);
     show(await later.result(job.id));
-    show(await later.wait(job.id, 0));
+    show(await later.wait(job.id, 0.3));
     console.log(await later.cancel(job.id));
     console.log(await told(later.cancel(job.id)));
     show(await later.wait(job.id, 30));

@@ -63,7 +63,7 @@ def look():
     print(job.id, job.status, job.due_ms)
     print(later.add("mail", "grüße", options).status)
     show(later.result(job.id))
-    show(later.wait(job.id, 0))
+    show(later.wait(job.id, 0.3))
     print(later.cancel(job.id))
     print(told(lambda: later.cancel(job.id)))
     show(later.wait(job.id, 30))

@@ -45,7 +45,7 @@ def look
   job = LATER.add("mail", "grüße", **options)
   puts "#{job.id} #{job.status} #{job.due_ms}", LATER.add("mail", "grüße", **options).status
   show(LATER.result(job.id))
-  show(LATER.wait(job.id, 0))
+  show(LATER.wait(job.id, 0.3))
   puts LATER.cancel(job.id), told { LATER.cancel(job.id) }
   show(LATER.wait(job.id, 30))
   puts told { LATER.wait("j0000000000a", 30) }
