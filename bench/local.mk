@@ -1,9 +1,11 @@
 ## The benchmarks: what scripts/bench runs beside the programs. Made by `make bench-programs` only.
-bench_programs = bench/programs/add_jobs bench/programs/job_stream bench/programs/spawn_limit \
-	bench/programs/step_limit
+bench_programs = bench/programs/add_jobs bench/programs/job_sleep bench/programs/job_stream \
+	bench/programs/spawn_limit bench/programs/step_limit
 EXTRA_PROGRAMS = $(bench_programs)
 bench_programs_add_jobs_SOURCES = bench/programs/add_jobs.c bench/programs/client.h
 bench_programs_add_jobs_LDADD = $(HIREDIS_LIBS)
+bench_programs_job_sleep_SOURCES = bench/programs/job_sleep.c
+bench_programs_job_sleep_LDADD =
 bench_programs_job_stream_SOURCES = bench/programs/job_stream.c bench/programs/record.h
 bench_programs_job_stream_LDADD =
 bench_programs_spawn_limit_SOURCES = bench/programs/spawn_limit.c
