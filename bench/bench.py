@@ -6,10 +6,10 @@ import subprocess
 import sys
 import time
 
-from suite import chart, contest, fanout, gated, growth, idle, laterd, modes, peers, procs, redis, schedules, table
+from suite import chart, contest, fair, fanout, gated, growth, idle, laterd, modes, peers, procs, redis, schedules, table
 
 PLANS = {**modes.WITH_RIVALS, "gated": gated.plan, "fanout": fanout.plan, "schedules": schedules.plan}
-MODES = (*PLANS, "growth", "idle")
+MODES = (*PLANS, "fair", "growth", "idle")
 QUICK_SCALE = 0.02
 
 
@@ -59,6 +59,8 @@ def build():
 
 
 def measure(mode, args, size, rounds):
+    if mode == "fair":
+        return fair.run(size, rounds, not args.no_peers)
     if mode == "growth":
         return growth.run(size, rounds, args.waiting or size.jobs(5000000 if args.quick else 10000000), args.queues or 10000)
     if mode == "idle":

@@ -20,9 +20,9 @@ bench-programs: $(bin_PROGRAMS) $(bench_programs) $(bench_plugins)
 .PHONY: bench-programs
 CLEANFILES += $(bench_programs) $(bench_plugins)
 EXTRA_DIST += bench/instructions.txt bench/README.md bench/bench.py bench/calls bench/page bench/shards bench/instructions bench/test_suite.py \
-	bench/peers/beanstalk.py bench/peers/bullmq.js bench/peers/celery_tasks.py \
+	bench/peers/beanstalk.py bench/peers/bullmq.js bench/peers/bullmq_tenants.js bench/peers/celery_tasks.py \
 	bench/peers/common.js bench/peers/graphile.js bench/peers/later_node.js bench/peers/sidekiq.rb \
 	bench/programs/fan_out.py bench/programs/job_plugin.c bench/programs/job_stream.py bench/suite/__init__.py \
-	bench/suite/chart.py bench/suite/contest.py bench/suite/fanout.py bench/suite/schedules.py bench/suite/gated.py bench/suite/growth.py bench/suite/idle.py \
+	bench/suite/chart.py bench/suite/contest.py bench/suite/fair.py bench/suite/fanout.py bench/suite/schedules.py bench/suite/gated.py bench/suite/growth.py bench/suite/idle.py \
 	bench/suite/laterd.py bench/suite/longest.py bench/suite/longest_calls.py bench/suite/modes.py bench/suite/peers.py bench/suite/postgres.py \
 	bench/suite/procs.py bench/suite/redis.py bench/suite/shards.py bench/suite/table.py

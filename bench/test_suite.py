@@ -10,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import bench  # noqa: E402
-from suite import chart, contest, laterd, longest, longest_calls, modes, procs, table  # noqa: E402
+from suite import chart, contest, fair, laterd, longest, longest_calls, modes, procs, table  # noqa: E402
 
 SPEED = modes.Metric("per_s", "jobs/s", "", True)
 
@@ -114,6 +114,41 @@ class Longest(unittest.TestCase):
                     there.update(re.findall(r"^(?:register\(|.* = register\()'(later_\w+)'", f.read(), re.M))
         self.assertGreater(len(there), 80)
         self.assertEqual(there - {c.function for c in longest_calls.CASES}, set())
+
+
+class Fair(unittest.TestCase):
+    def test_quiet_jobs_are_due_evenly(self):
+        dues = fair.quiet_dues(10, 1000, 20)
+        self.assertEqual(len(dues), 2 * fair.QUIET)
+        self.assertEqual((dues[0], dues[fair.QUIET]), ((1, 1000), (1, 11000)))
+        self.assertEqual(sorted({tenant for tenant, _ in dues}), list(range(1, fair.QUIET + 1)))
+
+    def test_waits(self):
+        self.assertEqual(fair.waits([], 3), {"not_started": 3})
+        self.assertEqual(fair.waits([1.0, 3.0], 3), {"p50_ms": 3.0, "p99_ms": 3.0, "max_ms": 3.0, "not_started": 1})
+
+    def test_shares_are_of_the_run_time_within_a_span(self):
+        rows = [(1, 0, 0, 150), (2, 0, 120, 220), (2, 0, 300, 400), (3, 0, 100, 200)]
+        self.assertEqual(fair.shares(rows, (1, 2), 100, 200), [100 * 50 / 130, 100 * 80 / 130])
+        self.assertEqual(fair.shares([], (1, 2), 100, 200), [0, 0])
+        self.assertAlmostEqual(fair.shared([57.0, 21.5, 21.5], (3, 1, 1))["off_percent"], 7.5)
+        self.assertAlmostEqual(fair.shared([57.0, 21.5, 21.5], (3, 1, 1), 1)["off_percent"], 5)
+
+    def test_counting_starts_gives_long_jobs_more(self):
+        self.assertAlmostEqual(fair.simulate([100, 1], 2000, True)[0], 99, delta=1)
+        self.assertAlmostEqual(fair.simulate([100, 1], 20000, False)[0], 50, delta=1)
+
+    def test_rounds_become_medians_and_ratios_of_a_round(self):
+        lines = fair.Lines()
+        with redirect_stderr(io.StringIO()):
+            for alone, beside in ((2, 6), (4, 4), (1, 2)):
+                first = lines.add("alone", {"p99_ms": alone})
+                lines.add("beside", {"p99_ms": beside, "shares": [beside, 1]}, of_alone=first)
+        lines.missing("x", "left out")
+        rows = lines.rows()
+        self.assertEqual([row["case"] for row in rows], ["alone", "beside", "x"])
+        self.assertEqual((rows[1]["p99_ms"], rows[1]["of_alone"], rows[1]["shares"]), (4, 2, "4.0 1.0"))
+        self.assertEqual(rows[2]["missing"], "left out")
 
 
 class Arguments(unittest.TestCase):

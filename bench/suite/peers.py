@@ -85,9 +85,9 @@ class BullMQ(Peer):
     def missing(self):
         return _node_missing("bullmq", "ioredis")
 
-    def run(self, mode, n, span):
+    def run(self, mode, n, span, driver="bullmq.js", **env):
         with redis.Server() as server:
-            argv, env = _node("bullmq.js", mode, n, span, REDIS_PORT=str(server.port))
+            argv, env = _node(driver, mode, n, span, REDIS_PORT=str(server.port), **env)
             return json.loads(procs.output(argv, SECONDS, env=env))
 
     def idle(self, measure):
