@@ -679,6 +679,22 @@ static void test_forget(void **state)
     assert_refused("ELATER_QUEUE", "later_v1_forget");
 }
 
+/* It was fair, and no step came by since it is so no more. */
+static void test_forget_a_fair_queue(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)fcall("later_v1_declare %s 0 1 unused fair=1", w);
+    (void)add("unused key a x");
+    (void)redis("ZADD R:fair-debts:unused 5 b");
+    (void)fcall_bytes(text("later_v1_declare %s 0 1 unused", w), "", 0);
+    (void)fcall("later_v1_purge unused due 9");
+    assert_string_equal(fcall("later_v1_forget unused"), "forgotten");
+    assert_string_equal(redis("EXISTS R:fair R:fair:unused R:fair-jobs:unused"), "0");
+    assert_string_equal(redis("EXISTS R:fair-next:unused R:fair-debts:unused"), "0");
+}
+
 static void test_known(void **state)
 {
     const char *w = worker();
@@ -808,6 +824,7 @@ int main(void)
                                        FX_TEST(test_tidy_refusals),
                                        FX_TEST(test_tidy_drops_names),
                                        FX_TEST(test_forget),
+                                       FX_TEST(test_forget_a_fair_queue),
                                        FX_TEST(test_known),
                                        FX_TEST(test_served_queue_has_its_name),
                                        FX_TEST(test_dropped_name_takes_its_counters),

@@ -7,7 +7,8 @@
 -- Errors: ELATER_ARGS QUEUE TYPE, STATE (it has jobs, or a live worker serves it).
 -- Cost: O(workers), and running jobs up to 1000.
 
-local tidy, rooms, topics = use('calls/tidy', 'claim/rooms', 'topic/topics')
+local tidy, rooms, passes, topics = use(
+  'calls/tidy', 'claim/rooms', 'fair/passes', 'topic/topics')
 
 -- A worker may run jobs of a queue that it serves no more. Where more jobs run than are counted,
 -- some may be of this queue.
@@ -27,7 +28,8 @@ register('later_v1_forget', {'allow-oom'}, function(R, args)
   end
   db('SREM', R .. ':names', queue)
   db('ZREM', R .. ':heads', queue)
-  for _, key in ipairs({':prio', ':paused', ':queues', ':unserved', ':fair'}) do
+  passes.drop(R, queue)
+  for _, key in ipairs({':prio', ':paused', ':queues', ':unserved'}) do
     db('HDEL', R .. key, queue)
   end
   db('HDEL', R .. ':config', 'max_payload:' .. queue)

@@ -75,7 +75,7 @@ local function index(R, queue, time, todo, now_ms)
 end
 
 -- Drop the rows of all tenants.
-local function drop(R, queue)
+function passes.drop(R, queue)
   for _, what in ipairs({':fair:', ':fair-next:', ':fair-jobs:', ':fair-debts:'}) do
     change.drop_key(R .. what .. queue, 'large')
   end
@@ -92,7 +92,7 @@ function passes.advance(R, queue, is_fair, now_us)
     end
     return is_fair
   elseif todo == 'drop' or not is_fair then
-    drop(R, queue)
+    passes.drop(R, queue)
   elseif todo ~= '' then
     index(R, queue, time, todo, clock.ms(now_us))
   else
