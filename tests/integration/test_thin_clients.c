@@ -33,35 +33,61 @@ struct language {
     const char *probe; /* a line of shell that succeeds where the client of Redis is installed */
     const char *drive; /* one that takes words behind it */
     const char *cure;
-    int subscribes; /* how often it does so for a wait */
+    int subscribes;    /* how often it does so for a wait */
+    const char *build; /* NULL, or what makes its driver in $MADE */
 };
 
 static struct test_redis redis;
 static struct proxy proxy;
 static struct test_laterd worker;
 static const struct language *language;
-static char dir[64];
+static char dir[64], made[64]; /* of a test; of all */
 
 /* ---- the languages */
 
 /* The python3 that Debian's python3-redis is for. */
 #define PYTHON "PATH=/usr/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$CLIENTS/python python3 "
 
-static struct language python = {"python", PYTHON "-c 'import redis; redis.Redis.fcall'",
-                                 PYTHON "$DRIVERS/drive.py", "apt install python3-redis", 1};
+static struct language python = {"python",
+                                 PYTHON "-c 'import redis; redis.Redis.fcall'",
+                                 PYTHON "$DRIVERS/drive.py",
+                                 "apt install python3-redis",
+                                 1,
+                                 NULL};
 
 #define NODE "NODE_PATH=${NODE_REDIS:-/usr/share/nodejs} node "
 
 static struct language javascript = {"javascript",
                                      NODE "-e 'require(\"redis\").createClient().sendCommand'",
-                                     NODE "$DRIVERS/drive.js", "apt install node-redis", 1};
+                                     NODE "$DRIVERS/drive.js",
+                                     "apt install node-redis",
+                                     1,
+                                     NULL};
 
-static struct language ruby = {"ruby", "ruby -e 'require \"redis\"; Redis.instance_method(:call)'",
-                               "ruby $DRIVERS/drive.rb", "apt install ruby-redis", 1};
+static struct language ruby = {"ruby",
+                               "ruby -e 'require \"redis\"; Redis.instance_method(:call)'",
+                               "ruby $DRIVERS/drive.rb",
+                               "apt install ruby-redis",
+                               1,
+                               NULL};
 
-static struct language php = {"php", "php -r 'exit(class_exists(\"Redis\") ? 0 : 1);'",
+static struct language php = {"php",
+                              "php -r 'exit(class_exists(\"Redis\") ? 0 : 1);'",
                               "php -d display_errors=stderr $DRIVERS/drive.php",
-                              "apt install php-cli php-redis", 2};
+                              "apt install php-cli php-redis",
+                              2,
+                              NULL};
+
+/* Debian's redigo, without modules. */
+static struct language go = {
+    "go",
+    "go version && test -d /usr/share/gocode/src/github.com/gomodule/redigo",
+    "$MADE/drive",
+    "apt install golang-go golang-github-gomodule-redigo-dev",
+    1,
+    "mkdir -p $MADE/src/later && cp $CLIENTS/go/later.go $MADE/src/later && cd $MADE && "
+    "GO111MODULE=off GOPATH=$MADE:/usr/share/gocode GOCACHE=$MADE/cache "
+    "go build -o drive $DRIVERS/drive.go"};
 
 /* ---- driving */
 
@@ -360,9 +386,21 @@ static void set_path(const char *name, const char *folder)
     (void)setenv(name, path, 1);
 }
 
+/* Unless it is made. */
+static void make_driver(void)
+{
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    CLEANUP_FREE char *line = mem_printf("test -e $MADE/drive || { %s; } 2>&1", language->build);
+
+    if (test_sh_out(line, &said) != 0)
+        fail_msg("%s", buf_str(&said));
+}
+
 static int start(void **state)
 {
     language = *state;
+    if (language->build != NULL)
+        make_driver();
     test_folder_make(dir);
     start_redis();
     proxy_start(&proxy, &redis);
@@ -418,11 +456,15 @@ int main(void)
                                  TESTS(javascript),
                                  TESTS(ruby),
                                  TESTS(php),
+                                 TESTS(go),
                                  TEST(python, a_connection_that_does_not_fit),
                                  cmocka_unit_test(test_the_page_has_their_lines)};
     const struct language *last = NULL;
     bool is_there = false;
+    int failed;
 
+    test_folder_make(made);
+    (void)setenv("MADE", made, 1);
     set_path("CLIENTS", "clients");
     set_path("DRIVERS", "tests/integration/clients");
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
@@ -434,5 +476,7 @@ int main(void)
         }
     }
     cmocka_set_test_filter(getenv("LATER_ONLY")); /* a name, with * and ? */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    test_folder_remove(made);
+    return failed;
 }
