@@ -244,6 +244,7 @@ static void test_a_wait_does_not_poll(void **state)
     CLEANUP_FREE char *id = test_add(&redis, "mail", "in", "1h", "x");
     CLEANUP_FREE char *line = mem_printf("%s wait %s 60", language->drive, id);
     CLEANUP_FREE char *log = mem_printf("%s/said", dir);
+    CLEANUP_FREE char *words = NULL;
     char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", line, NULL};
     CLEANUP_BUF struct buf said = BUF_INIT;
     struct proc p;
@@ -267,6 +268,9 @@ static void test_a_wait_does_not_poll(void **state)
     print_message("%s: %d commands of Redis for a wait\n", language->name, (int)calls);
     assert_in_range(calls, before, before + 1); /* UNSUBSCRIBE */
     assert_int_equal(proxy_tell(&proxy, "seen later_v1_await"), 1);
+    /* Now the answer has it, byte for byte. */
+    words = mem_printf("wait %s 60", id);
+    assert_drives(words, buf_str(&said));
     assert_int_equal(test_laterd_stop(&worker), 0);
 }
 
