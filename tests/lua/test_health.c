@@ -201,7 +201,7 @@ static void test_first_parked(void **state)
     /* A foreign value hides nothing else. */
     (void)redis("SET R:parked:mail x");
     (void)fcall("later_v1_metrics 0");
-    assert_string_equal(at(6, 0, -1), "[ 0 0 0]");
+    assert_string_equal(at(6, 0, -1), "[ 0 0 0 ]");
 }
 
 /* ---- rights */
