@@ -423,6 +423,24 @@ function one.nothing_due(text)
   need('beside tenants without due jobs', payloads(1, 5), 'x1 x2 x3 y1 y2')
 end
 
+-- A job that a gate lets in takes no turn: one that comes new begins at the time of those who do, not at that of its tenant.
+function one.let_in(text)
+  new_world(text, 'fair=1')
+  must('later_lock', 'l', 'me', 'ttl', '10h')
+  add('key', 'x', 'lock', 'l', 'x0')
+  for i = 1, 9 do
+    add('key', 'x', 'x' .. i)
+    add('key', 'y', 'y' .. i)
+  end
+  need('the first', payloads(1, 1), 'x1')
+  server.now_us = server.now_us + 3600000000
+  step(1, 0, {table.remove(world.held, 1)}, {})
+  must('later_unlock', 'l', 'me')
+  need('when the lock is free', payloads(1, 3), 'x0 y1 y2')
+  add('key', 'z', 'z1')
+  need('one that comes new', payloads(1, 2), 'z1 y3')
+end
+
 -- A job whose worker dies is charged once: from its start until it is taken back.
 function one.death(text)
   new_world(text, 'fair=1')

@@ -35,16 +35,17 @@ local function write_starts(R, s, ctx)
 end
 
 -- The job starts, and its tenant is charged. -> its line of R:holds
-local function share_of(R, queue, job, ctx)
-  local began = ctx.began
+local function share_of(R, b, job, ctx)
+  local began, queue = ctx.began, b.queue
   began[queue] = began[queue] or tenants.state(R, queue)
-  return charges.begin(R, queue, job.K or '', ctx.fair[queue], began[queue], ctx.now_us)
+  return charges.begin(R, queue, job.K or '', ctx.fair[queue], began[queue], b.met ~= nil,
+                       ctx.now_us)
 end
 
 -- Write to R:holds what the job holds from its start to its end.
 local function hold(R, b, i, ctx)
   local id, job = b.ids[i], b.jobs[i] or {}
-  local share = ctx.fair[b.queue] and not b.is_pinned and share_of(R, b.queue, job, ctx) or nil
+  local share = ctx.fair[b.queue] and not b.is_pinned and share_of(R, b, job, ctx) or nil
   local text = holding.holding_started(b.gates[i], job, share)
   if text then
     db('HSET', R .. ':holds', id, text)

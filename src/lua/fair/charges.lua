@@ -22,17 +22,18 @@ function charges.read_line(line)
   end
 end
 
--- A job of this tenant starts. began: as in charges.line_begin -> its line of R:holds
-function charges.begin(R, queue, tenant, weights, began, now_us)
+-- A job of this tenant starts. began: as in charges.line_begin; is_its_turn: nobody with due jobs
+-- has a lower virtual time, so that of the queue follows; it stays where a gate let the job in, or
+-- it is a suspect -> its line of R:holds
+function charges.begin(R, queue, tenant, weights, began, is_its_turn, now_us)
   local active = R .. ':fair:' .. queue
   local time, of_queue, todo = db('ZSCORE', active, tenant), tenants.state(R, queue)
   local tick = tenants.tick(weights, tenant)
   if not time then
-    -- Its job was let in by a gate, or is a suspect.
     local debts = R .. ':fair-debts:' .. queue
     db('ZADD', debts, math.max(db('ZSCORE', debts, tenant) or 0, of_queue) + tick, tenant)
   else
-    if time > of_queue then
+    if is_its_turn and time > of_queue then
       tenants.set_state(R, queue, time, todo)
     end
     db('ZADD', active, time + tick, tenant)

@@ -401,14 +401,14 @@ void fair_turns_end(struct model *m, int q, const struct fair_turns *turns)
 
 /* ---- charges */
 
-void fair_start(struct model *m, struct model_job *j, int64_t began)
+void fair_start(struct model *m, struct model_job *j, int64_t began, bool is_its_turn)
 {
     struct model_fair *f = &m->fair[j->queue];
     struct model_tenant *t = tenant_of(m, j->queue, tenant_of_job(j));
     int64_t tick = tick_of(f, t->name);
 
     if (t->is_active) {
-        f->time = t->time > f->time ? t->time : f->time;
+        f->time = is_its_turn && t->time > f->time ? t->time : f->time;
         t->time += tick;
     } else {
         t->debt = (t->has_debt && t->debt > f->time ? t->debt : f->time) + tick;

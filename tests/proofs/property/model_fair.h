@@ -41,9 +41,9 @@ bool fair_is_idle(const struct model *m, int q);
 
 /* ---- charges */
 
-/* The job starts; began: the virtual time of its queue before. It is noted in what the job holds.
- */
-void fair_start(struct model *m, struct model_job *j, int64_t began);
+/* The job starts; began: the virtual time of its queue before; is_its_turn: no gate let it in, and
+ * it is no suspect. It is noted in what the job holds. */
+void fair_start(struct model *m, struct model_job *j, int64_t began, bool is_its_turn);
 /* The job with this line in what it holds ends, or waits again. */
 void fair_finish(struct model *m, const char *line);
 

@@ -310,7 +310,7 @@ static bool passes(struct claims *c, struct candidate *k, int64_t fence)
         int64_t *began = &c->began[j->queue];
 
         *began = *began < 0 ? c->m->fair[j->queue].time : *began;
-        fair_start(c->m, j, *began);
+        fair_start(c->m, j, *began, !k->is_granted && !model_is_solo(j));
     }
     return true;
 }
