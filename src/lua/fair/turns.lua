@@ -5,12 +5,16 @@ local turns = module 'fair/turns'
 local waiting, tenants = use('claim/waiting', 'fair/tenants')
 turns.WOKEN = 256  -- tenants that a step looks at since their first job is due
 
--- Put a tenant where it belongs among those from number `from` on, behind those with its time.
-local function insert(line, from, t)
-  local low, high = from, #line + 1
+-- Put a tenant where it belongs among those from number `from` on, which are sorted by time. name:
+-- and by name among those of one time, in the order of the server's locale, since any order does;
+-- nil: behind those with its time
+function turns.insert(line, from, t, name)
+  local low, high, time = from, #line + 1, t.time
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if line[middle].time <= t.time then
+    local other = line[middle]
+    local its = other.time
+    if its < time or its == time and (not name or other.name < name) then
       low = middle + 1
     else
       high = middle
@@ -34,13 +38,13 @@ function turns.take_turns(line, room, take)
     n, t.time, first = n + taken, t.time + taken * t.tick, first + 1
     if taken < most then
       for i = 1, #aside do
-        insert(line, first, aside[i])
+        turns.insert(line, first, aside[i])
       end
       aside = {}
     elseif last and last.time <= t.time then
       aside[#aside + 1] = t
     elseif n < room then
-      insert(line, first, t)
+      turns.insert(line, first, t)
     end
   end
 end

@@ -3,10 +3,10 @@
 -- that becomes fair or is so no more (fair/passes.lua), and rows that do not fit each other.
 --
 -- A fair queue, f: {name, weights, was: its text in R:fair, time, since, tenants: name -> t, list
--- of them, more: how many tenants with due
--- jobs there are more than in Redis, n_woken: how many of those who had none, used: name -> ms that
--- its ended jobs ran, gone: name -> score of debts that go, lines: of jobs that were claimed,
--- is_reset: at some time nobody had due jobs, so the debts that are in Redis do not count}
+-- of them, more: how many more tenants have due jobs than in Redis, n_woken: how many of these had
+-- none before, used: name -> ms that its ended jobs ran, gone: name -> score of debts that go,
+-- lines: of jobs that were claimed, is_reset: at some time nobody had due jobs, so the debts that
+-- are in Redis do not count}
 --
 -- A tenant, t: {name, tick, score: its text in R:fair:<queue>, false for none; is_active: it has
 -- due jobs; time; owed: its text in R:fair-debts:<queue>, false for none; debt: its new one;
@@ -50,18 +50,19 @@ function row_tenants.queue_of(s, queue, text)
 end
 
 -- A score, false for none -> the virtual time
-function row_tenants.time_of(score)
+local function time_of(score)
   local time = score and tonumber(score)
   if time and time % 1 ~= 0 then
     row_step.odd()
   end
   return time
 end
+row_tenants.time_of = time_of
 
 -- -> the row of a tenant of which the step knew nothing. It has all its fields from the start:
 -- then Lua gives it room once.
 function row_tenants.new_row(f, name, score)
-  local time, n = row_tenants.time_of(score), #f.list + 1
+  local time, n = time_of(score), #f.list + 1
   local t = {name = name, tick = f.weights[name] and tenants.tick(f.weights, name) or TICK_US,
              score = score, is_active = score and true, time = time, owed = false, debt = false,
              next = false, next_was = false, record = false, share = false, lines = false,
@@ -129,15 +130,16 @@ local function load_ended(s, f, all)
   end
   local debts = redis.call('ZMSCORE', key_of(s, f, '-debts'), unpack(names, 1, #owing))
   for i, t in ipairs(owing) do
-    t.owed, t.time = debts[i], row_tenants.time_of(debts[i])
+    t.owed, t.time = debts[i], time_of(debts[i])
   end
 end
 
 -- n jobs of a tenant end that ran so long (us). began: the virtual time of the queue before
 local function charge(f, t, n, ran, began)
-  local weight = f.weights[t.name]
+  local name, used = t.name, f.used
+  local weight = f.weights[name]
   local more = n * ((weight and math.floor(ran / weight) or ran) - t.tick)
-  f.used[t.name] = (f.used[t.name] or 0) + n * usage.ms(ran)
+  used[name] = (used[name] or 0) + n * usage.ms(ran)
   if t.is_active then
     t.time = t.time + more
   elseif not f.is_reset then
@@ -147,10 +149,8 @@ end
 
 -- Those without due jobs may owe run time.
 local function note_debts(f)
-  for _, t in ipairs(f.list) do
-    if not t.is_active and not f.is_reset then
-      t.debt = t.time
-    end
+  for _, t in ipairs(f.is_reset and {} or f.list) do
+    t.debt = not t.is_active and t.time
   end
 end
 

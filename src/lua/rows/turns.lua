@@ -22,7 +22,7 @@ local function awake(f, t, owed, due)
   if t.is_active then
     row_step.odd() -- it is in both lists
   end
-  local debt = t.debt or not f.is_reset and row_tenants.time_of(owed) or 0
+  local debt = t.debt or row_tenants.time_of(owed) or 0
   t.time, t.owed = math.max(debt, f.time), owed
   t.is_active, t.next_was, t.debt = true, due, false
   f.more, f.n_woken = f.more + 1, f.n_woken + 1
@@ -47,26 +47,9 @@ local function wake(s, f)
   end
 end
 
--- Put a tenant into the line of those that are sorted by time, then by name, in the order of the
--- server's locale: any order does.
-local function put_in(line, t)
-  local low, high, time, name = 1, #line + 1, t.time, t.name
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    local other = line[middle]
-    local its = other.time
-    if its < time or its == time and other.name < name then
-      low = middle + 1
-    else
-      high = middle
-    end
-  end
-  table.insert(line, low, t)
-end
-
 -- -> the first `room` tenants with due jobs, sorted
 local function line_up(s, f, room)
-  local line, known, n = {}, f.tenants, #f.list
+  local line, known, list, n, insert = {}, f.tenants, f.list, #f.list, turns.insert
   local rows = redis.call('ZRANGE', key_of(s, f, ''), 0, room + n - 1, 'WITHSCORES')
   for i = 1, #rows, 2 do
     local name = rows[i]
@@ -75,8 +58,9 @@ local function line_up(s, f, room)
     end
   end
   for i = 1, n do
-    if f.list[i].is_active then
-      put_in(line, f.list[i])
+    local t = list[i]
+    if t.is_active then
+      insert(line, 1, t, t.name)
       line[room + 1] = nil
     end
   end
@@ -224,11 +208,12 @@ end
 -- The first n rows of the chunk have started: append to taken what leaves the waiting sets.
 -- -> whether no tenant has due jobs any more
 function row_turns.leave(s, f, b, n, taken)
+  local sets, of, number = f.sets, b.of, b.sets
   for i = 1, n do
-    local t, set = b.of[i], f.sets[b.sets and b.sets[i] or 1]
+    local t, set = of[i], sets[number and number[i] or 1]
     t.started, set.to = t.started + 1, set.to + 1
   end
-  for _, set in ipairs(f.sets) do
+  for _, set in ipairs(sets) do
     set.from = 1
     taken[#taken + 1] = set.to > 0 and set or nil
   end
