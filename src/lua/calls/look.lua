@@ -7,7 +7,8 @@
 -- asks this once a second, of its next queues by turns; the step that names them learns the rest.
 -- no-writes. Cost: O(names).
 
-local idle, clock, waiters, txn = use('claim/idle', 'core/clock', 'gates/waiters', 'txn/txn')
+local idle, clock, tenants, waiters, txn = use(
+  'claim/idle', 'core/clock', 'fair/tenants', 'gates/waiters', 'txn/txn')
 local MOST = 1000
 
 -- -> name -> true: the fair queues that have nothing to do but to share their places
@@ -18,7 +19,8 @@ local function sharing(R, names, flags)
   end
   local states = fair[1] and txn.know(R .. ':fair', fair) or {}
   for _, name in ipairs(fair) do
-    out[name] = string.find(states[name] or '', '^%d+ %d+$') ~= nil
+    local _, _, todo = tenants.read_state(states[name] or nil)
+    out[name] = todo == ''
   end
   return out
 end

@@ -77,10 +77,15 @@ end
 
 -- ---- its queue
 
+-- A value of R:fair -> virtual time, since when the queue is fair, what is to be done there, as
+-- text; nil: it is no such value
+function tenants.read_state(text)
+  return string.match(text or '', '^(%d+) (%d+) ?(.*)$')
+end
+
 -- -> the virtual time of the queue; what is to be done there, '' for nothing; since when it is fair
 function tenants.state(R, queue)
-  local time, since, todo = string.match(db('HGET', R .. ':fair', queue) or '',
-                                         '^(%d+) (%d+) ?(.*)$')
+  local time, since, todo = tenants.read_state(db('HGET', R .. ':fair', queue) or nil)
   return whole(time) or 0, todo or '', whole(since) or 0
 end
 
@@ -193,9 +198,9 @@ function tenants.reset_idle(R, queue, now_ms)
   return true
 end
 
--- -> the priorities of which the queue may have jobs, in order, as text
-function tenants.digits(R, queue)
-  local flags, digits = db('HGET', R .. ':prio', queue) or '', {}
+-- -> the priorities of which a queue with these flags may have jobs, in order, as text
+function tenants.digits_in(flags)
+  local digits = {}
   for p = 0, 9 do
     local digit = int(p)
     if p == 5 or string.find(flags, digit, 1, true) then
@@ -203,6 +208,11 @@ function tenants.digits(R, queue)
     end
   end
   return digits
+end
+
+-- -> the same for a queue
+function tenants.digits(R, queue)
+  return tenants.digits_in(db('HGET', R .. ':prio', queue) or '')
 end
 
 -- A job of this queue, which was due then, does not wait any more. It is no matter if the queue is

@@ -2,10 +2,11 @@
 -- (claim/claims.lua has the order).
 
 local row_queues = module 'rows/queue'
-local claims, idle, instant, limits, wanted, row_due, row_judge, row_results, row_starts,
+local claims, idle, instant, tenants, limits, wanted, row_due, row_judge, row_results, row_starts,
       row_step, row_tenants, row_turns = use(
-  'claim/claims', 'claim/idle', 'core/instant', 'gates/limits', 'gates/wanted', 'rows/due',
-  'rows/judge', 'rows/results', 'rows/starts', 'rows/step', 'rows/tenants', 'rows/turns')
+  'claim/claims', 'claim/idle', 'core/instant', 'fair/tenants', 'gates/limits', 'gates/wanted',
+  'rows/due', 'rows/judge', 'rows/results', 'rows/starts', 'rows/step', 'rows/tenants',
+  'rows/turns')
 local FEW_NAMES = 16
 local LOOK = claims.LOOK
 
@@ -56,18 +57,13 @@ function row_queues.load_queues(s)
   local paused, flags = redis.call('HMGET', R .. ':paused', unpack(names)),
                         redis.call('HMGET', R .. ':prio', unpack(names))
   local texts = redis.call('HMGET', R .. ':queues', unpack(names))
-  local find = string.find
   for i = 1, #names do
-    local f = texts[i] and find(texts[i], '^fair=1') and
-              row_tenants.queue_of(s, names[i], texts[i])
-    if flags[i] and not find(flags[i], f and '^%d*f$' or '^%d+$') or f and not flags[i] then
+    local weights = tenants.weights_in(texts[i])
+    local f = weights and row_tenants.queue_of(s, names[i], weights)
+    if flags[i] and not string.find(flags[i], f and '^%d*f$' or '^%d+$') or f and not flags[i] then
       row_step.odd()
     elseif f then
-      f.digits, f.sets = {}, {}
-      for p = 0, 9 do
-        local digit = int(p)
-        f.digits[#f.digits + 1] = (p == 5 or find(flags[i], digit, 1, true)) and digit or nil
-      end
+      f.digits, f.sets = tenants.digits_in(flags[i]), {}
     end
     s.paused[names[i]] = paused_head(s, paused[i])
     if paused[i] then

@@ -20,30 +20,27 @@ local TICK_US = tenants.TICK_US
 
 -- ---- a queue
 
--- -> the fair queue of this name, false if it is not fair. text: its value in R:queues
-local function open(s, queue, text)
-  local weights = tenants.weights_in(text)
-  if not weights then
-    return false
-  end
+-- -> the fair queue of this name. weights: of its tenants
+local function open(s, queue, weights)
   local was = redis.call('HGET', s.R .. ':fair', queue)
-  local time, since = string.match(was or '', '^(%d+) (%d+)$')
-  if not whole(time) or not whole(since) then
+  local time, since, todo = tenants.read_state(was or nil)
+  if not whole(time) or not whole(since) or todo ~= '' then
     row_step.odd()
   end
   local f = {name = queue, weights = weights, was = was, time = whole(time), since = whole(since),
              tenants = {}, list = {}, more = 0, n_woken = 0, used = {},
              gone = {}, lines = {}}
-  s.fair_list[#s.fair_list + 1] = f
+  s.fair_list[#s.fair_list + 1], s.is_rare = f, true
   return f
 end
 
--- The same; text: nil: it is not read yet
-function row_tenants.queue_of(s, queue, text)
-  s.fair, s.fair_list, s.is_rare = s.fair or {}, s.fair_list or {}, true
+-- The same; nil or false: it is not fair. weights: nil: they are not read yet
+function row_tenants.queue_of(s, queue, weights)
+  s.fair, s.fair_list = s.fair or {}, s.fair_list or {}
   local f = s.fair[queue]
   if f == nil then
-    f = open(s, queue, text or redis.call('HGET', s.R .. ':queues', queue) or '')
+    weights = weights or tenants.weights_in(redis.call('HGET', s.R .. ':queues', queue) or nil)
+    f = weights and open(s, queue, weights) or false
     s.fair[queue] = f
   end
   return f
