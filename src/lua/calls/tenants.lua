@@ -49,13 +49,9 @@ local function sort_used(used, count)
 end
 
 local function row(R, queue, digits, name, ran, now_ms)
-  local due, first, key = 0, math.huge, tenants.jobs_key(R, queue)
+  local due, first = 0, tenants.first_due(R, queue, digits, name)
   for _, digit in ipairs(digits) do
-    local from, to = tenants.range(name, digit)
-    local line = redis.call('ZRANGE', key, from, to, 'BYLEX', 'LIMIT', 0, 1)[1]
-    local behind = tenants.line(name, digit, now_ms + 1, '')
-    first = line and math.min(first, (tenants.read_line(line, name))) or first
-    due = due + redis.call('ZLEXCOUNT', key, from, '(' .. behind)
+    due = due + standing.count_due(R, queue, name, digit, now_ms)
   end
   return {name, ran, due, first <= now_ms and first or '',
           due > 0 and standing.before(R, queue, name) or ''}

@@ -27,15 +27,27 @@ function standing.text(R, queue, tenant, now_ms)
   return who .. int(percent) .. " % of the last minute's run time; " .. others
 end
 
+-- -> how many jobs of a tenant with this priority stand before the one that was due then
+local function count_before(R, queue, tenant, digit, due, id)
+  local from = tenants.range(tenant, digit)
+  return redis.call('ZLEXCOUNT', tenants.jobs_key(R, queue), from,
+                    '(' .. tenants.line(tenant, digit, due, id))
+end
+
+-- -> how many jobs of a tenant with this priority are due
+function standing.count_due(R, queue, tenant, digit, now_ms)
+  return count_before(R, queue, tenant, digit, now_ms + 1, '')
+end
+
 -- -> how many due jobs of its tenant are claimed before this job, which waits
 function standing.due_before(R, id, job, now_ms)
-  local n, tenant, key = 0, job.K or '', tenants.jobs_key(R, job.queue)
-  local score = redis.call('ZSCORE', R .. ':q:' .. job.queue .. ':' .. int(job.priority), id)
-  for p = 0, score and job.priority or -1 do
-    local from = tenants.range(tenant, int(p))
-    local to = p < job.priority and tenants.line(tenant, int(p), now_ms + 1, '') or
-               tenants.line(tenant, int(p), to_due(score), id)
-    n = n + redis.call('ZLEXCOUNT', key, from, '(' .. to)
+  local n, tenant, queue, priority = 0, job.K or '', job.queue, int(job.priority)
+  local score = redis.call('ZSCORE', R .. ':q:' .. queue .. ':' .. priority, id)
+  if not score then
+    return 0
   end
-  return n
+  for p = 0, job.priority - 1 do
+    n = n + standing.count_due(R, queue, tenant, int(p), now_ms)
+  end
+  return n + count_before(R, queue, tenant, priority, to_due(score), id)
 end
