@@ -266,22 +266,11 @@ static void test_text_only(void **state)
 
 /* ---- cmocka */
 
-/* The users as the file has them, with a password. */
 static int start(void **state)
 {
-    static const char *args[] = {"--aclfile", NULL, NULL};
-    static char acl_file[128];
-    CLEANUP_FREE char *line = NULL;
-
     (void)state;
     test_folder_make(dir);
-    (void)snprintf(acl_file, sizeof(acl_file), "%s/users.acl", dir);
-    line = mem_printf("sed 's/^\\(user [a-z]*\\) off/\\1 on >secret/' %s/etc/users.acl >%s",
-                      test_source_dir(), acl_file);
-    assert_int_equal(test_sh(line), 0);
-    args[1] = acl_file;
-    test_redis_start(&redis, args);
-    test_redis_load(&redis);
+    test_redis_start_with_users(&redis, dir);
     (void)setenv("DIR", dir, 1);
     (void)setenv("REDIS_SOCKET", redis.sock, 1);
     (void)setenv("REDISCLI_AUTH", "secret", 1);

@@ -367,22 +367,6 @@ static void test_a_connection_that_does_not_fit(void **state)
 
 /* ---- cmocka */
 
-/* The users as the file has them, with a password. */
-static void start_redis(void)
-{
-    static const char *args[] = {"--aclfile", NULL, NULL};
-    static char acl_file[128];
-    CLEANUP_FREE char *line = NULL;
-
-    (void)snprintf(acl_file, sizeof(acl_file), "%s/users.acl", dir);
-    line = mem_printf("sed 's/^\\(user [a-z]*\\) off/\\1 on >secret/' %s/etc/users.acl >%s",
-                      test_source_dir(), acl_file);
-    assert_int_equal(test_sh(line), 0);
-    args[1] = acl_file;
-    test_redis_start(&redis, args);
-    test_redis_load(&redis);
-}
-
 static void set_path(const char *name, const char *folder)
 {
     CLEANUP_FREE char *path = mem_printf("%s/%s", test_source_dir(), folder);
@@ -406,7 +390,7 @@ static int start(void **state)
     if (language->build != NULL)
         make_driver();
     test_folder_make(dir);
-    start_redis();
+    test_redis_start_with_users(&redis, dir);
     proxy_start(&proxy, &redis);
     (void)setenv("DIR", dir, 1);
     (void)setenv("REDIS_PORT", strrchr(proxy.url, ':') + 1, 1);

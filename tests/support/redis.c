@@ -14,9 +14,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/mem.h"
+#include "env.h"
 #include "lua/lua_lib.h"
 #include "redis/client.h"
 #include "redis/lib.h"
+#include "shell.h"
 
 #define ARGS_MAX 64
 #define START_MS 60000 /* a machine with many tests at once */
@@ -119,6 +122,21 @@ void test_redis_start(struct test_redis *r, const char *const *extra_args)
         (void)snprintf(r->url, sizeof(r->url), "unix:%s", r->sock);
     }
     launch(r, true);
+}
+
+void test_redis_start_with_users(struct test_redis *r, const char *dir)
+{
+    static char file[128];
+    static const char *const args[] = {"--aclfile", file, NULL};
+    CLEANUP_FREE char *line = NULL;
+
+    (void)snprintf(file, sizeof(file), "%s/users.acl", dir);
+    line = mem_printf("sed 's/^\\(user [a-z]*\\) off/\\1 on >secret/' %s/etc/users.acl >%s",
+                      test_source_dir(), file);
+    if (test_sh(line) != 0)
+        abort();
+    test_redis_start(r, args);
+    test_redis_load(r);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -34,6 +34,9 @@ struct test_redis {
 
 /* extra_args: NULL-ended or NULL; valid until test_redis_stop. Returns when Redis answers. */
 void test_redis_start(struct test_redis *r, const char *const *extra_args);
+/* The same with the users of etc/users.acl, whose password is `secret`, and the library. dir: a
+ * folder of the test, where their file is written. One server of a program at a time. */
+void test_redis_start_with_users(struct test_redis *r, const char *dir);
 /* TERM, after 30 s KILL, reap, remove the folder. */
 void test_redis_stop(struct test_redis *r);
 /* Only the signal; one that ends it (KILL, TERM) is followed by test_redis_restart or _stop. */
