@@ -949,16 +949,24 @@ static void test_status(void **state)
     assert_string_equal(snapshot(), before);
 }
 
+/* A worker of which a fair queue `mail` knows, with no job. */
+static const char *worker_of_fair(void)
+{
+    const char *w = worker();
+
+    (void)fcall("later_v1_declare %s 0 1 mail fair=1", w);
+    for (int i = 0; i < 2; i++)
+        (void)fcall_step("%s 1 0 9 0 1 mail 9 9999", w);
+    return w;
+}
+
 /* In a fair queue one job ends, so nobody has due jobs and the debts go; then a suspect starts. Its
  * tick is not one of those debts. */
 static void test_a_start_behind_forgiven_debts(void **state)
 {
-    const char *w = worker(), *a, *b;
+    const char *w = worker_of_fair(), *a, *b;
 
     (void)state;
-    (void)fcall("later_v1_declare %s 0 1 mail fair=1", w);
-    for (int i = 0; i < 2; i++)
-        (void)fcall_step("%s 1 0 9 0 1 mail 9 9999", w);
     a = add("mail key a x");
     assert_string_equal(claim(w, "mail", 1), a);
     b = add("mail key b y");
@@ -970,6 +978,40 @@ static void test_a_start_behind_forgiven_debts(void **state)
     (void)fcall("later_v2_step %s 1 0 9 1 %s 1 done mail 0 0 T O 1 mail 9 9999 0", w, a);
     assert_string_equal(claimed(0, CLAIM_ID), b);
     assert_string_equal(redis("ZRANGE R:fair-debts:mail 0 -1 WITHSCORES"), "[b 1000]");
+}
+
+/* Tenants with one job each do not fill the step: those that have more get the rest of it. */
+static void test_turns_fill_a_step(void **state)
+{
+    const char *w = worker_of_fair();
+
+    (void)state;
+    (void)add("mail key a x");
+    (void)add("mail key b x");
+    for (int i = 0; i < 3; i++)
+        (void)add("mail key c x");
+    (void)add("mail key d x");
+    (void)fcall_step("%s 1 0 5 0 1 mail 5 9999", w);
+    assert_int_equal(count_claimed(), 5);
+}
+
+/* A queue becomes fair in the same step in which a child gives a waiting job another key. */
+static void test_a_new_key_while_a_queue_becomes_fair(void **state)
+{
+    const char *w = worker(), *a, *b;
+
+    (void)state;
+    a = add("sms x");
+    assert_string_equal(claim(w, "sms", 1), a);
+    b = add("mail unique u in 1h x");
+    (void)fcall("later_v1_declare %s 0 1 mail fair=1", w);
+    (void)fcall("later_v2_step %s 1 0 0 1 %s 1 done sms 0 0 T O 1 mail 9 9999 0 0 1 1 1 8 mail "
+                "key k unique u unique_mode replace x",
+                w, a);
+    assert_string_equal(redis("ZCARD R:fair-jobs:mail"), "1");
+    assert_starts(redis("ZRANGE R:fair-jobs:mail 0 -1"), "[k 5");
+    assert_non_null(strstr(redis("ZRANGE R:fair-jobs:mail 0 -1"), b));
+    assert_string_equal(redis("ZRANGE R:fair-next:mail 0 -1"), "[k]");
 }
 
 int main(void)
@@ -1004,6 +1046,8 @@ int main(void)
                                        FX_TEST(test_error),
                                        FX_TEST(test_arguments),
                                        FX_TEST(test_a_start_behind_forgiven_debts),
+                                       FX_TEST(test_turns_fill_a_step),
+                                       FX_TEST(test_a_new_key_while_a_queue_becomes_fair),
                                        FX_TEST(test_status)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);
