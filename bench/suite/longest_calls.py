@@ -736,6 +736,16 @@ simple("later_fence_check", "l", 1)
 simple("later_version")
 simple("later_v1_await", "JOB")
 simple("later_v1_enter", "WORKER", "lock:l")
+@case("later_v1_keep", "the 100th step, 16 KiB")
+def _(b):
+    worker, (job, *_others) = b.held("q", 1, 100)
+    for i in range(15):
+        b.call("later_v1_keep", worker, job, 1, "large%d" % i, b"x" * 16384)
+    for i in range(84):
+        b.call("later_v1_keep", worker, job, 1, "small%d" % i, b"")
+    b.timed("later_v1_keep", worker, job, 1, "last", b"x" * 15000)
+
+
 simple("later_v1_exit", "WORKER", before=[("later_v1_enter", "WORKER", "lock:l")])
 simple("later_v1_forget", "none")
 simple("later_v1_known", "q", before=[("later_v1_known", "q")])

@@ -55,6 +55,7 @@ static const struct key_rule alone[] = {
     {"recents", "zset"},
     {"bulks", "zset"},
     {"fair", "hash"},
+    {"resume", "hash"},
 };
 static const struct key_rule more[] = {
     {"due:", "zset"},          {"q:", "zset"},
@@ -76,7 +77,7 @@ static const struct key_rule more[] = {
     {"recent:", "list"},       {"bulk:", "hash"},
     {"fair:", "zset"},         {"fair-next:", "zset"},
     {"fair-debts:", "zset"},   {"fair-used:", "hash"},
-    {"fair-jobs:", "zset"},
+    {"fair-jobs:", "zset"},    {"steps:", "hash"},
 };
 
 const char *keys_type(const char *rest, size_t n)

@@ -41,7 +41,7 @@ FX_FMT static void step(const char *fmt, ...)
     FX_FORMAT(rest);
     assert_starts(call_line(text("later_v2_step %s", rest)), "[");
     assert_string_equal(at(1, -1), "ok");
-    assert_int_equal(len_at(-1), 10);
+    assert_int_equal(len_at(-1), 11);
     assert_groups();
 }
 

@@ -332,9 +332,10 @@ static long query_queues(struct fsck *f, struct err *err)
  * Returns the number of queues, or -1. */
 static long query(struct fsck *f, struct err *err)
 {
-    static const char *const phases[] = {
-        "running", "jobs",   "tries", "errors",  "failures",  "results", "cancel", "progress",
-        "workers", "parked", "holds", "batches", "schedules", "cursors", "topics", "seen"};
+    static const char *const phases[] = {"running", "jobs",   "tries",    "errors",    "failures",
+                                         "results", "cancel", "progress", "resume",    "workers",
+                                         "parked",  "holds",  "batches",  "schedules", "cursors",
+                                         "topics",  "seen"};
     char match[sizeof(f->root) + 16];
     long queues;
 

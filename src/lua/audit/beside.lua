@@ -1,7 +1,8 @@
 -- Phases of later_v1_audit and later_v1_repair (calls/audit.lua) about what is kept beside the
 -- jobs.
---   tries errors failures results cancel progress   (no name) HSCAN: an entry must have its job
---   workers                                         (no name) a worker must have its fields
+--   tries errors failures results cancel progress resume   (no name) HSCAN: an entry must have its
+--                                                          job
+--   workers                                                (no name) a worker must have its fields
 
 local audit_beside = module 'audit/beside'
 local audit = use 'audit/audit'

@@ -2,8 +2,9 @@
 -- namespace, and those of one job, worker, filter or bulk each.
 
 local audit_keys = module 'audit/keys'
-local audit, audit_bulks, audit_seen, audit_tenants, jobs, change = use(
-  'audit/audit', 'audit/bulks', 'audit/seen', 'audit/tenants', 'core/jobs', 'txn/change')
+local audit, audit_bulks, audit_seen, audit_tenants, jobs, resume, change = use(
+  'audit/audit', 'audit/bulks', 'audit/seen', 'audit/tenants', 'core/jobs', 'core/resume',
+  'txn/change')
 local queue_of, mend_record, bury, LOST = audit.queue_of, audit.mend_record, audit.bury, audit.LOST
 
 -- Judge a key big:<id>. If no job uses the payload, it is removed; without any record it is all
@@ -28,6 +29,15 @@ local function judge_big(ctx, id)
   end)
 end
 
+-- Judge a key steps:<id>. What tells of it is removed with its job.
+local function judge_steps(ctx, id)
+  if not ctx.is_dark and resume.read(db('HGET', ctx.R .. ':resume', id)) == 0 then
+    ctx.tell('leftover', id, '', 'steps of a job that has kept none', function()
+      change.drop_key(ctx.R .. ':steps:' .. id, 'large')
+    end)
+  end
+end
+
 function audit_keys.each_key(ctx, pairs_of)
   local R = ctx.R
   for i = 1, #pairs_of, 2 do
@@ -44,6 +54,8 @@ function audit_keys.each_key(ctx, pairs_of)
       ctx.tell('leftover', epoch, '', 'fields of a worker that is not registered', function()
         change.drop_key(R .. ':worker:' .. epoch)
       end)
+    elseif is ~= 'none' and string.find(name, '^steps:') then
+      judge_steps(ctx, string.sub(name, 7))
     elseif is ~= 'none' and string.find(name, '^seen:') then
       audit_seen.generation(ctx, name)
     elseif is ~= 'none' and string.find(name, '^fair%-jobs:') then

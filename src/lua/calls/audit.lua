@@ -10,7 +10,7 @@
 --   set      one q:<queue>:<p>, solo:<queue>, pin:<queue>:<target>, dead:<queue>, done:<queue> or
 --            parked:<queue>
 --   running jobs   (no name)
---   workers tries errors failures results cancel progress   see audit/beside.lua
+--   workers tries errors failures results cancel progress resume   see audit/beside.lua
 --   queue    see audit/queues.lua
 --   parked holds gates   see audit/gates.lua
 --   batches members      see audit/batches.lua
@@ -57,7 +57,7 @@ local GREAT = {'jobs', 'hash', 'running', 'zset', 'tries', 'hash', 'workers', 'h
                'errors', 'hash', 'parked', 'hash', 'holds', 'hash'}
 
 local SIDES = {tries = true, errors = true, failures = true, results = true, cancel = true,
-               progress = true}
+               progress = true, resume = true}
 
 local function look(ctx, phase, cursor, count, names)
   if phase == 'keys' then

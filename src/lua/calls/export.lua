@@ -6,12 +6,13 @@
 -- once it has 1 MiB of payload. A job that stays where it is from the first page to the last is
 -- returned exactly once; a job that moves meanwhile may be missed or come twice. how many: jobs in
 -- this state now; for running, those of other queues are counted, too.
--- row: [id, score, due ms or '', record, payload of a large one or '', tries, outcome]; for a raw
--- member ['', score, due ms or '' if it will be buried, member].
+-- row: [id, score, due ms or '', record, payload of a large one or '', tries, outcome] and, where
+-- it has kept something, checkpoint or '', and its steps (core/resume.lua, pack); for a raw member
+-- ['', score, due ms or '' if it will be buried, member].
 -- no-writes. Cost: O(log n + COUNT).
 
-local clock, job_sets, jobs, waiters = use(
-  'core/clock', 'core/job_sets', 'core/jobs', 'gates/waiters')
+local clock, job_sets, jobs, resume, waiters = use(
+  'core/clock', 'core/job_sets', 'core/jobs', 'core/resume', 'gates/waiters')
 local BYTES = 1048576
 
 -- -> when each of these jobs is or was due, as text; '' where it is not known
@@ -40,6 +41,16 @@ local function is_of(record, queue)
   return name == nil or name == queue
 end
 
+-- Append to its row what a job has kept; text: of R:resume, false for nothing. -> bytes
+local function put_kept(R, id, text, row)
+  if not text then
+    return 0
+  end
+  local _, _, checkpoint = resume.read(text)
+  row[8], row[9] = checkpoint or '', resume.pack(R, id, text)
+  return #row[8] + #row[9]
+end
+
 -- Append the rows of these jobs. -> how many of the jobs were read, bytes
 local function put_jobs(R, queue, state, ids, scores, reply)
   local records = job_sets.read_records(R, ids, BYTES)
@@ -50,6 +61,7 @@ local function put_jobs(R, queue, state, ids, scores, reply)
   local tries = redis.call('HMGET', R .. ':tries', unpack(ids))
   local outcomes = redis.call('HMGET', R .. (state == 'done' and ':results' or ':errors'),
                               unpack(ids))
+  local resumes = redis.call('HMGET', R .. ':resume', unpack(ids))
   local dues = dues_of(R, state, ids, scores, tries)
   for i, id in ipairs(ids) do
     local record, payload = records[i], ''
@@ -58,8 +70,9 @@ local function put_jobs(R, queue, state, ids, scores, reply)
         payload = redis.call('GET', R .. ':big:' .. id) or ''
       end
       local outcome = outcomes[i] or ''
-      reply[#reply + 1] = {id, scores[i], dues[i], record, payload, tries[i] or '', outcome}
-      bytes = bytes + #record + #payload + #outcome
+      local row = {id, scores[i], dues[i], record, payload, tries[i] or '', outcome}
+      reply[#reply + 1] = row
+      bytes = bytes + #record + #payload + #outcome + put_kept(R, id, resumes[i], row)
     end
     if bytes >= BYTES then
       return i, bytes

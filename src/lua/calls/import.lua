@@ -4,12 +4,12 @@
 -- in, at and unique_for, but with due MS, which unlike `at` may be past, unique_until MS, then (all
 -- queues at once, with commas between them), parent ID and reason TEXT (as later_show has them),
 -- callback NAME,TOTAL,DONE,DEAD,CANCELLED, schedule NAME, occurrence MS, day (as in its calendar),
--- topic NAME, pinned TARGET (broadcast/pins.lua).
--- 1 to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key, and one that is
--- pinned, goes alone; a job
--- with a larger payload may go alone. status: of one job that of later_add, of more `added`. With
--- the token import:ID also `repeated`, when the job ID is waiting, parked or running in QUEUE with
--- this payload.
+-- topic NAME, pinned TARGET (broadcast/pins.lua), checkpoint TEXT and steps (resume.pack), which it
+-- has kept.
+-- 1 to 1000 jobs, payloads of 16 MiB together. A job with a token or a unique key, one that is
+-- pinned, and one that has kept something goes alone; a job with a larger payload may go alone.
+-- status: of one job that of later_add, of more `added`. With the token import:ID also `repeated`,
+-- when the job ID is waiting, parked or running in QUEUE with this payload.
 -- dead OUTCOME (as R:errors has it; goes alone): the job is dead, not waiting. It takes no unique
 -- key, is not counted as one that died, and makes no room for itself. It may have died of what the
 -- queue refuses: a larger payload, no key for its gates. tries "STARTS ATTEMPTS
@@ -17,10 +17,10 @@
 -- Errors: as later_add; the text ends with `[record N]` if it is about the N-th. Cost: O(k log n).
 
 local imports = module 'calls/import'
-local batches, membership, chains, clock, events, jobs, uses, tenants, wanted, adds, calendar,
-      schedules, topics, change, commit = use(
+local batches, membership, chains, clock, events, jobs, resume, uses, tenants, wanted, adds,
+      calendar, schedules, topics, change, commit = use(
   'batch/batches', 'batch/membership', 'core/chains', 'core/clock', 'core/events', 'core/jobs',
-  'core/uses', 'fair/tenants', 'gates/wanted', 'public/add', 'schedule/calendar',
+  'core/resume', 'core/uses', 'fair/tenants', 'gates/wanted', 'public/add', 'schedule/calendar',
   'schedule/schedules', 'topic/topics', 'txn/change', 'txn/commit')
 local MANY_BYTES = 16777216
 local OPTIONS = adds.OPTIONS
@@ -115,6 +115,23 @@ function KEPT.pinned(job, value)
   job.W = value
 end
 
+local function keeps(job)
+  job.kept = job.kept or {steps = {}}
+  return job.kept
+end
+
+function KEPT.checkpoint(job, value)
+  if #value > resume.CHECKPOINT_MAX then
+    fail('ELATER_OPTION', 'checkpoint: it has ' .. int(#value) .. ' bytes, a job may keep ' ..
+         int(resume.CHECKPOINT_MAX))
+  end
+  keeps(job).checkpoint = value
+end
+
+function KEPT.steps(job, value)
+  keeps(job).steps = resume.unpack(value)
+end
+
 -- A job that died after now would be kept longer than others.
 function KEPT.dead(job, value, now_ms)
   local state, code, when, start, text, output = jobs.read_outcome(value)
@@ -189,6 +206,9 @@ local function add_dead(R, job, payload, now_us)
   db('ZADD', R .. ':dead:' .. job.queue, int(job.died_ms), id)
   db('HSET', R .. ':errors', id, job.dead)
   db('HSET', R .. ':tries', id, jobs.tries_text(job.tries or jobs.tries(nil), job.due))
+  if job.kept then
+    resume.begin(R, id, job.kept.steps, job.kept.checkpoint)
+  end
   if job.b then
     membership.join(R, job.b, id)
     membership.end_member(R, job.b, id, 'dead', clock.ms(now_us))
@@ -199,6 +219,15 @@ local function add_dead(R, job, payload, now_us)
     events.add_end(id, job.queue, job.dead)
   end
   return 'added'
+end
+
+-- The same for one that waits.
+local function add_waiting(R, job, payload, now_us)
+  local reply = adds.add_one(R, job, payload, now_us)
+  if job.kept and reply[2] == 'added' then
+    resume.begin(R, reply[1], job.kept.steps, job.kept.checkpoint)
+  end
+  return reply[2]
 end
 
 -- Write checked jobs that have neither token nor unique key. jobs, payloads: as many of each.
@@ -303,12 +332,13 @@ register('later_v1_import', {}, function(R, args)
   elseif #list == 1 and list[1].dead then
     return {1, add_dead(R, list[1], payloads[1], now_us)}
   elseif #list == 1 then
-    return {1, adds.add_one(R, list[1], payloads[1], now_us)[2]}
+    return {1, add_waiting(R, list[1], payloads[1], now_us)}
   end
   for i, job in ipairs(list) do
-    if job.token or job.u or job.dead or job.W then
-      fail('ELATER_OPTION', (job.token and 'token' or job.u and 'unique' or job.dead and 'dead' or
-                             'pinned') .. ' goes alone [record ' .. int(i) .. ']')
+    local alone = job.token and 'token' or job.u and 'unique' or job.dead and 'dead' or
+                  job.W and 'pinned' or job.kept and 'checkpoint'
+    if alone then
+      fail('ELATER_OPTION', alone .. ' goes alone [record ' .. int(i) .. ']')
     end
   end
   imports.write_many(R, queue, list, payloads, now_us)

@@ -2,7 +2,7 @@
 --     NR {id start verb queue a code text output}*NR   NQ {queue room max_payload}*NQ
 --     NG {queue start n id*n}*NG [AHEAD [NC {number n {words word*words}*n}*NC]]
 --   -> [now_us, status, [answer per result], [group...], [id to cancel...], [head per queue],
---       [queue, error, ...], solo_due, timer_ms, [number, answer, ...]]
+--       [queue, error, ...], solo_due, timer_ms, [number, answer, ...], [id, checkpoint, ...]]
 --
 -- Results in, claims out, one round trip for both.
 --
@@ -10,8 +10,9 @@
 -- included; only with 0 it may get a suspect. MAX: most jobs to claim (<= 512).
 -- verb: done (a: keep ms) | result (done, and output is what its handler gave as its result: the
 -- payload of the next job of its chain) | retry (a: delay ms) | dead (a: most dead jobs kept) |
--- release (a: delay ms; counts no attempt) | progress (text). code: exit status; text: one line of
--- text; output: its last bytes.
+-- release (a: delay ms; counts no attempt) | progress (text) | checkpoint (output: the text, at
+-- most 4 KiB; empty: none any more). code: exit status; text: one line of text; output: its last
+-- bytes.
 -- room: most claims from this queue now (0: only tell its head).
 -- NG: jobs with small payloads that ended well and of which nothing is kept, by queue and start
 -- number.
@@ -36,6 +37,7 @@
 -- head: due ms of the first job left in that queue, -1 for none, or when its pause ends.
 -- solo_due: 1 when a suspect waits. A job with SOLO_CRASHES crashes is claimed only by a worker
 -- that runs nothing else (HELD 0, no other claim).
+-- [id, checkpoint]: of claimed jobs whose last attempts kept one.
 -- timer_ms: when a gate needs a step, whichever worker makes it; -1: none does.
 --
 -- Queues are served in this order (with HELD 0, those with a due suspect first); jobs of a queue by
@@ -176,5 +178,5 @@ register_bare('later_v2_step', {'allow-oom'}, function(R, args)
     return {r.now_us, r.status}
   end
   return {r.now_us, 'ok', r.answers, r.groups, r.cancels, r.heads, r.errors, r.solo_due, r.timer_ms,
-          r.refused}
+          r.refused, r.checkpoints or {}}
 end)

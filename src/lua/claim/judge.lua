@@ -73,10 +73,12 @@ end
 
 local function begin_rows(b)
   b.records, b.tries, b.jobs, b.gates, b.broken = {}, {}, {}, b.gates or {}, {}
+  b.resumes = {}
   b.is_special, b.has_members, b.has_keys = {}, false, false
 end
 
--- Read the records and tries of the rows from..to that have an id.
+-- Read the records and tries of the rows from..to that have an id, and what they have kept
+-- (core/resume.lua).
 local function read_rows(R, b, from, to)
   local ids, rows = b.ids, nil
   if next(b.raws) then
@@ -93,13 +95,14 @@ local function read_rows(R, b, from, to)
   end
   local records = db('HMGET', R .. ':jobs', unpack(ids, first, last))
   local tries = db('HMGET', R .. ':tries', unpack(ids, first, last))
+  local resumes = db('HMGET', R .. ':resume', unpack(ids, first, last))
   if not rows and from == 1 then
-    b.records, b.tries = records, tries
+    b.records, b.tries, b.resumes = records, tries, resumes
     return
   end
   for k = first, last do
     local i, at = rows and rows[k] or k, k - first + 1
-    b.records[i], b.tries[i] = records[at], tries[at]
+    b.records[i], b.tries[i], b.resumes[i] = records[at], tries[at], resumes[at]
   end
 end
 
@@ -153,6 +156,7 @@ function judge.judge(R, b, max_payload, ctx)
       end
       bytes = bytes - #(record or b.raws[i] or '') - copied(R, b, i)
     end
+    bytes = bytes - #(b.resumes[i] or '')
     if bytes <= 0 then
       n = i
       break

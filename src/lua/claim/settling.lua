@@ -1,17 +1,18 @@
 -- One result of a job of which something stays: it is kept, retried, dead or released, or this is
--- its progress. A step over rows has rows/results.lua.
+-- its progress or its checkpoint. A step over rows has rows/results.lua.
 --
 -- A result: {id, start, verb, queue, a, code, text, output, result}. verb: done (a: keep ms) |
 -- retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; counts no attempt) |
--- progress (text). code: exit status; text: one line; output: its last bytes; result: what the
--- handler gave to the next job of the chain, nil for nothing; children: jobs to add if it is done,
--- {args, {first, last}*}, nil for none.
+-- progress (text) | checkpoint (output: the text). code: exit status; text: one line; output: its
+-- last bytes; result: what the handler gave to the next job of the chain, nil for nothing;
+-- children: jobs to add if it is done, {args, {first, last}*}, nil for none.
 
 local settling = module 'claim/settling'
-local membership, workers, steps, chains, events, jobs, holding, uniques, calendar, change, commit,
-      txn = use(
+local membership, workers, steps, chains, events, jobs, resume, holding, uniques, calendar, change,
+      commit, txn = use(
   'batch/membership', 'calls/register', 'claim/steps', 'core/chains', 'core/events', 'core/jobs',
-  'gates/holding', 'gates/uniques', 'schedule/calendar', 'txn/change', 'txn/commit', 'txn/txn')
+  'core/resume', 'gates/holding', 'gates/uniques', 'schedule/calendar', 'txn/change', 'txn/commit',
+  'txn/txn')
 
 local function apply_retry(R, r, job, tries, epoch, now_ms)
   local due = now_ms + r.a
@@ -62,7 +63,18 @@ local function apply_broken(R, r, record, tries, now_ms)
   commit.count(R, 'done', r.queue, 1)
 end
 
-local VERBS = {done = true, retry = true, dead = true, release = true, progress = true}
+local VERBS = {done = true, retry = true, dead = true, release = true, progress = true,
+               checkpoint = true}
+-- After these the job runs on.
+local RUNS_ON = {progress = true, checkpoint = true}
+
+local function keep_checkpoint(R, r)
+  if #r.output > resume.CHECKPOINT_MAX then
+    fail('ELATER_SIZE', 'the checkpoint has ' .. int(#r.output) .. ' bytes, a job may keep ' ..
+         int(resume.CHECKPOINT_MAX))
+  end
+  resume.put_checkpoint(R, r.id, r.output)
+end
 
 -- Apply the result of a held job.
 local function apply(R, r, tries, cancelled, epoch, now_ms)
@@ -72,6 +84,10 @@ local function apply(R, r, tries, cancelled, epoch, now_ms)
     fail('ELATER_ARGS', 'no amount')
   elseif r.verb == 'progress' then
     db('HSET', R .. ':progress', r.id, one_line(r.text))
+    return
+  elseif r.verb == 'checkpoint' then
+    txn.spend(#r.output)
+    keep_checkpoint(R, r)
     return
   end
   local record = db('HGET', R .. ':jobs', r.id)
@@ -111,7 +127,7 @@ function settling.settle_one(R, r, tries, flag, epoch, ledger)
     return 'refused ' .. what.refused, false
   elseif not ok then
     return 'error ' .. steps.error_text(what), false
-  elseif r.verb ~= 'progress' then
+  elseif not RUNS_ON[r.verb] then
     return 'ok', true
   end
   return 'ok', false

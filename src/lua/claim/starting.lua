@@ -8,11 +8,11 @@
 -- lock, or a semaphore with on_lost kill.
 
 local starting = module 'claim/starting'
-local chains, clock, events, jobs, charges, tenants, gate, grants, holding, waiters, adds, series,
-      change, commit, txn = use(
-  'core/chains', 'core/clock', 'core/events', 'core/jobs', 'fair/charges', 'fair/tenants',
-  'gates/gate', 'gates/grants', 'gates/holding', 'gates/waiters', 'public/add', 'series/series',
-  'txn/change', 'txn/commit', 'txn/txn')
+local chains, clock, events, jobs, resume, charges, tenants, gate, grants, holding, waiters, adds,
+      series, change, commit, txn = use(
+  'core/chains', 'core/clock', 'core/events', 'core/jobs', 'core/resume', 'fair/charges',
+  'fair/tenants', 'gates/gate', 'gates/grants', 'gates/holding', 'gates/waiters', 'public/add',
+  'series/series', 'txn/change', 'txn/commit', 'txn/txn')
 
 -- ---- what is written of the starts of a chunk
 
@@ -121,11 +121,23 @@ local function count_keys(R, b, run)
   end
 end
 
+-- Tell the worker the checkpoints of rows.
+local function tell_checkpoints(b, run, ctx)
+  local told = ctx.checkpoints
+  for i = run.from, run.to do
+    if b.resumes[i] then
+      local _, _, text = resume.read(b.resumes[i])
+      told[#told + 1], told[#told + 2] = text and b.ids[i], text
+    end
+  end
+end
+
 -- run: {from, to, tries (text or false), gated, fence (of the first)}
 local function start_run(R, b, run, s, ctx)
   local t = run.tries and jobs.tries(run.tries) or starting.NEVER_TRIED
   starting.start_rows(ctx, s, b, run.from, run.to, run.fence, t, run.gated)
   hold_batches(R, b, run, ctx)
+  tell_checkpoints(b, run, ctx)
   if b.has_keys and not run.tries then
     count_keys(R, b, run)
   end

@@ -3,7 +3,8 @@
 -- A request: {epoch_text, link, held, max, ahead (ms), ends: {queue, start, n}*, end_ids: of all of
 -- them, results (settling.lua), queues: {name, room, max_payload}*}
 -- A reply: {now_us, status, answers (one a result), refused ({number of an end, answer}*), groups
--- (starting.lua), cancels (ids), heads (one a queue), errors ({queue, text}*), solo_due, timer_ms}.
+-- (starting.lua), cancels (ids), heads (one a queue), errors ({queue, text}*), solo_due, timer_ms,
+-- checkpoints ({id, text}* of jobs that start; nil for none)}.
 
 local steps = module 'claim/steps'
 local beats, workers, claims, ends, settling, clock, gate, holding, waiters, row_step, txn = use(
@@ -89,14 +90,15 @@ local function new_context(R, q, now_us)
   return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead,
           epoch = whole(q.epoch_text), epoch_text = q.epoch_text, held = q.held,
           max = math.min(q.max, claims.CLAIMS_MAX), bytes = claims.STEP_BYTES, peek = PEEK_BYTES,
-          groups = {}, claimed = 0, parked = 0, solo_due = 0, ledger = ledger}
+          groups = {}, checkpoints = {}, claimed = 0, parked = 0, solo_due = 0, ledger = ledger}
 end
 
 local function step_in_transaction(R, q)
   local now_us = q.now_us
   workers.need_worker(R)
   local ctx = new_context(R, q, now_us)
-  local reply = {now_us = now_us, status = 'ok', groups = ctx.groups}
+  local reply = {now_us = now_us, status = 'ok', groups = ctx.groups,
+                 checkpoints = ctx.checkpoints}
   reply.answers = settle(R, q.results, ctx)
   reply.refused = ends.end_all(R, q.ends, q.end_ids, ctx, settle_watched(R, ctx))
   claims.read_queues(R, q.queues, ctx)

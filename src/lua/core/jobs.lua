@@ -1,10 +1,11 @@
 -- The data of a job: its record, its tries, where it waits, how it ends.
 
 local jobs = module 'core/jobs'
-local membership, pins, chains, events, tenants, holding, uniques, adds, calendar, change,
+local membership, pins, chains, events, resume, tenants, holding, uniques, adds, calendar, change,
       commit = use(
-  'batch/membership', 'broadcast/pins', 'core/chains', 'core/events', 'fair/tenants',
-  'gates/holding', 'gates/uniques', 'public/add', 'schedule/calendar', 'txn/change', 'txn/commit')
+  'batch/membership', 'broadcast/pins', 'core/chains', 'core/events', 'core/resume',
+  'fair/tenants', 'gates/holding', 'gates/uniques', 'public/add', 'schedule/calendar',
+  'txn/change', 'txn/commit')
 
 -- A record: a header, LF, then the payload bytes untouched.
 --   <flag><queue>[ <priority>][ <name>=<value>]... LF payload
@@ -235,13 +236,14 @@ function jobs.enqueue(R, id, job, tries, due, is_new)
   end
 end
 
--- Remove the record, payload, outcome, failures, progress and cancellation of these ids, but not
--- their tries. are_small: the caller knows for certain that none has a large payload. -> how many
--- have one
+-- Remove the record, payload, outcome, failures, progress, cancellation, checkpoint and steps of
+-- these ids, but not their tries. are_small: the caller knows for certain that none has a large
+-- payload. -> how many have one
 function jobs.forget_but_tries(R, ids, are_small)
   for _, name in ipairs({'cancel', 'progress', 'errors', 'failures', 'results'}) do
     db('HDEL', R .. ':' .. name, unpack(ids))
   end
+  resume.drop(R, ids)
   change.erase(R .. ':jobs', ids)
   if not are_small then
     local keys, prefix = {}, R .. ':big:'
@@ -334,6 +336,7 @@ function jobs.finish(R, job, id, outcome, now_ms, keep)
     db('HDEL', R .. ':errors', id)
     db('HDEL', R .. ':cancel', id)
     db('HDEL', R .. ':progress', id)
+    resume.drop(R, {id})
     jobs.trim(R, R .. ':done:' .. job.queue, now_ms, 2)
   else
     jobs.forget(R, {id})

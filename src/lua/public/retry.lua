@@ -1,15 +1,16 @@
--- later_retry R ID [T] -> [id, 'retried', due_ms]
+-- later_retry R ID [T] [from_start] -> [id, 'retried', due_ms]
 --
 -- Run a dead job again, at once or at T, which is as for `at`. Its attempts and crashes are counted
 -- from 0 again. Its start number goes on rising, so that a late result of an earlier start is
--- refused.
+-- refused. It goes on from its checkpoint and has the outputs of its steps; the word from_start
+-- forgets both.
 -- Errors: ELATER_ARGS NOJOB STATE TIME TYPE UNIQUE (another job has its unique key). Cost:
 -- O(log n).
 
 local retries = module 'public/retry'
-local membership, clock, events, instant, jobs, uniques, adds = use(
-  'batch/membership', 'core/clock', 'core/events', 'core/instant', 'core/jobs', 'gates/uniques',
-  'public/add')
+local membership, clock, events, instant, jobs, resume, uniques, adds = use(
+  'batch/membership', 'core/clock', 'core/events', 'core/instant', 'core/jobs', 'core/resume',
+  'gates/uniques', 'public/add')
 
 -- The job goes to another queue: its record is the same, but for the name.
 local function move(R, id, job, queue)
@@ -49,8 +50,14 @@ register('later_retry', {'allow-oom'}, function(R, args)
     fail('ELATER_STATE', 'job ' .. id .. ' is ' .. state .. ', only a dead one can be retried' ..
          (state == 'waiting' and ' (later_run_now makes it due at once)' or ''))
   end
-  local now_ms = clock.ms(clock.now_us())
-  local due = args[2] and instant.time(args[2], now_ms, 'time') or now_ms
+  local is_anew = args[#args] == 'from_start' and #args > 1
+  local at, now_ms = args[is_anew and #args - 1 or 2], clock.ms(clock.now_us())
+  local due = #args > (is_anew and 2 or 1) and instant.time(at, now_ms, 'time') or now_ms
+  if #args > 3 or #args == 3 and not is_anew then
+    fail('ELATER_ARGS', 'give ID [T] [from_start]')
+  elseif is_anew then
+    resume.drop(R, {id})
+  end
   retries.retry(R, id, job, tries, due)
   return {id, 'retried', due}
 end)

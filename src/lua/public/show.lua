@@ -7,8 +7,9 @@
 -- 100 at least) schedule occurrence_ms (that added it, and for which time) topic (under which it
 -- was published) pinned (w and the epoch of its worker, or h and its host) callback_of (a batch)
 -- gate worker progress cancelling outcome (see jobs.outcome; the last failure of a waiting or dead
--- job, the end of a done one) failures (of its last failed attempts, see jobs.keep_failure)
--- payload_bytes payload. Names that do not apply are left out.
+-- job, the end of a done one) checkpoint steps (that its attempts have kept: {name, ' ', bytes,
+-- LF, output}*) failures (of its last failed attempts, see jobs.keep_failure) payload_bytes
+-- payload. Names that do not apply are left out.
 -- added_ms: when it got its id (by an add, an import, the claim of a raw member). started_ms: since
 -- when it runs; its worker tells that of a job that runs for 5 to 15 s.
 -- state: waiting parked running dead done. gate: where a parked job waits (left out: it is
@@ -16,8 +17,9 @@
 -- died_ms and until_ms (when it is forgotten).
 -- Errors: ELATER_ARGS NOJOB. no-writes. Cost: O(log n) and the payload.
 
-local rooms, chains, clock, jobs, uniques, waiters = use(
-  'claim/rooms', 'core/chains', 'core/clock', 'core/jobs', 'gates/uniques', 'gates/waiters')
+local rooms, chains, clock, jobs, resume, uniques, waiters = use(
+  'claim/rooms', 'core/chains', 'core/clock', 'core/jobs', 'core/resume', 'gates/uniques',
+  'gates/waiters')
 
 -- Put the fields that only jobs in this state have.
 local function put_state(put, R, id, state, tries, score)
@@ -73,6 +75,10 @@ register('later_show', {'no-writes'}, function(R, args)
   put('reason', chains.decode_reason(job.m))
   put('callback_of', job.B and string.match(job.B, '^[^,]+'))
   put('outcome', redis.call('HGET', R .. (state == 'done' and ':results' or ':errors'), id))
+  local kept = redis.call('HGET', R .. ':resume', id)
+  local _, _, checkpoint = resume.read(kept)
+  put('checkpoint', checkpoint)
+  put('steps', kept and resume.pack(R, id, kept) or nil)
   put('failures', redis.call('HGET', R .. ':failures', id))
   put('payload_bytes', #payload)
   put('payload', payload)

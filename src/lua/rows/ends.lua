@@ -224,8 +224,20 @@ local function tell_ended(groups, ids)
   end
 end
 
--- None of these jobs is to be cancelled, and nobody waits for its end.
+-- None of these jobs has kept anything (core/resume.lua). Some job has.
+function row_ends.need_nothing_kept(s, ids, from, to)
+  for _, resume in ipairs(redis.call('HMGET', s.R .. ':resume', unpack(ids, from, to))) do
+    if resume then
+      row_step.odd()
+    end
+  end
+end
+
+-- None of these jobs is to be cancelled, nobody waits for its end, and none has kept anything.
 local function need_unwatched(s, ids)
+  if s.has_resume then
+    row_ends.need_nothing_kept(s, ids, 1, #ids)
+  end
   local flags, waits = redis.call('HMGET', s.R .. ':cancel', unpack(ids)),
                        redis.call('HMGET', s.R .. ':await', unpack(ids))
   for i = 1, #ids do

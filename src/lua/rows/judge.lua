@@ -6,8 +6,8 @@
 -- first time; nil where none has one.
 
 local row_judge = module 'rows/judge'
-local judge, jobs, wanted, row_gates, row_step = use(
-  'claim/judge', 'core/jobs', 'gates/wanted', 'rows/gates', 'rows/step')
+local judge, jobs, wanted, row_ends, row_gates, row_step = use(
+  'claim/judge', 'core/jobs', 'gates/wanted', 'rows/ends', 'rows/gates', 'rows/step')
 local ROWS_FIRST, ROWS_FACTOR = judge.ROWS_FIRST, judge.ROWS_FACTOR
 local NO_OPTIONS = {}
 
@@ -117,6 +117,9 @@ local function read_some(s, b, from, to)
   local R = s.R
   local records = redis.call('HMGET', R .. ':jobs', unpack(b.ids, from, to))
   local texts = redis.call('HMGET', R .. ':tries', unpack(b.ids, from, to))
+  if s.has_resume then
+    row_ends.need_nothing_kept(s, b.ids, from, to)
+  end
   if from == 1 then
     b.records, b.texts = records, texts
     return

@@ -11,13 +11,14 @@
 -- with a successor; rates that are shut or no token buckets; leases; programs and callers among the
 -- waiters, permits for two waiters at once, spots with several gates; pauses that end; queues that
 -- are flagged (suspects, pinned and granted jobs, those aside) or have raw members; jobs of a fair
--- queue that fail, are parked or let in; timers that are due; large payloads; and whatever is
+-- queue that fail, are parked or let in; jobs that tell a checkpoint, or start or end and have kept
+-- something (core/resume.lua); timers that are due; large payloads; and whatever is
 -- corrupt or of a foreign type.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
 --   clock (the text that is there)
---   is_calm, is_watched: see need_common; cancels: ids, as the reply tells them
+--   is_calm, is_watched, has_resume: see need_common; cancels: ids, as the reply tells them
 --   gates: id -> gate (gates.lua), order: the same as a list
 --   names, of_queue, flags, paused, taken, keys, heads (queue.lua), room: queue -> how many jobs it
 --   may still claim; claimed, bytes, parked, max: as in claim/claims.lua
@@ -62,9 +63,10 @@ local function need_common(s)
   local R = s.R
   s.is_calm = redis.call('EXISTS', R .. ':cancel', R .. ':await', R .. ':paused', R .. ':prio',
                          R .. ':queues', R .. ':progress', R .. ':errors', R .. ':failures',
-                         R .. ':results') == 0
-  if not s.is_calm and redis.call('EXISTS', R .. ':cancel', R .. ':await') > 0 then
+                         R .. ':results', R .. ':resume') == 0
+  if not s.is_calm and redis.call('EXISTS', R .. ':cancel', R .. ':await', R .. ':resume') > 0 then
     s.is_watched, s.cancels = true, read_cancels(s)
+    s.has_resume = redis.call('EXISTS', R .. ':resume') > 0
   end
   local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
   s.timer_ms = tonumber(first[2]) or NEVER
@@ -94,7 +96,8 @@ local function run(R, q)
   plans.plan_writes(s)
   writes.write_all(s)
   return {now_us = s.now_us, status = 'ok', answers = s.answers or {}, refused = {},
-          groups = s.groups, heads = heads, errors = {}, cancels = s.cancels or {}, solo_due = 0,
+          groups = s.groups, heads = heads, errors = {},
+          cancels = s.cancels or {}, solo_due = 0,
           timer_ms = s.is_more and s.now_ms or s.timer_ms < NEVER and s.timer_ms or -1}
 end
 
