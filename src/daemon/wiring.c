@@ -505,9 +505,14 @@ static void on_ended(void *arg, const char *id, const struct verdict *v,
     sched_job_ended(((struct daemon *)arg)->sched, mono_now(), id, v, data);
 }
 
-static void on_progress(void *arg, const char *id, const char *text)
+static void on_told(void *arg, const char *id, enum run_word word, const char *text)
 {
-    sched_job_progress(((struct daemon *)arg)->sched, id, text);
+    struct daemon *d = arg;
+
+    if (word == RUN_CHECKPOINT)
+        sched_job_checkpoint(d->sched, mono_now(), id, text);
+    else
+        sched_job_progress(d->sched, id, text);
 }
 
 static void on_max_at_once(void *arg, const char *queue, unsigned n)
@@ -547,5 +552,5 @@ struct store_events daemon_store_events(struct daemon *d)
 
 struct runner_events daemon_runner_events(struct daemon *d)
 {
-    return (struct runner_events){on_ended, on_progress, on_max_at_once, on_rest, on_idle, d};
+    return (struct runner_events){on_ended, on_told, on_max_at_once, on_rest, on_idle, d};
 }

@@ -197,6 +197,7 @@ void job_own_names(struct job *job)
 {
     job->schedule = job->schedule != NULL ? mem_strdup(job->schedule) : NULL;
     job->topic = job->topic != NULL ? mem_strdup(job->topic) : NULL;
+    job->checkpoint = job->checkpoint != NULL ? mem_strdup(job->checkpoint) : NULL;
 }
 
 void job_done(struct job *job)
@@ -204,7 +205,8 @@ void job_done(struct job *job)
     free(job->payload);
     free(job->schedule);
     free(job->topic);
-    job->payload = job->schedule = job->topic = NULL;
+    free(job->checkpoint);
+    job->payload = job->schedule = job->topic = job->checkpoint = NULL;
     job->payload_len = 0;
 }
 

@@ -53,6 +53,7 @@ struct job {
     char *schedule;        /* that added it, owned; NULL: none */
     int64_t occurrence_ms; /* for which it was added; 0 without a schedule */
     char *topic;           /* under which it was published, owned; NULL: none */
+    char *checkpoint;      /* where an earlier attempt stopped, owned; NULL: none has told */
     char *payload;         /* owned; NULL while is_big and not fetched */
     size_t payload_len;
 };

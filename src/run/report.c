@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 
 #define DURATION_MAX 32 /* bytes: digits and a unit; longer text is no duration */
@@ -32,6 +33,18 @@ bool run_parse_retry_in(const char *p, size_t n, int64_t *ret_ms)
         return false;
     *ret_ms = ms;
     return true;
+}
+
+bool run_checkpoint_fits(const char *id, const char *queue, const char *p, size_t n, bool cut)
+{
+    bool is_long = cut || n > RUN_CHECKPOINT_BYTES;
+
+    if (!is_long && memchr(p, '\0', n) == NULL)
+        return true;
+    log_warn("event=checkpoint-refused job=%s queue=%s bytes=%s%zu reason=\"%s\"", id, queue,
+             cut ? ">" : "", n,
+             is_long ? "a checkpoint has at most 4096 bytes" : "it has a NUL byte");
+    return false;
 }
 
 void run_describe_status(const siginfo_t *st, char *out, size_t size)

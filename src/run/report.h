@@ -11,8 +11,15 @@
 #include "base/clock.h"
 #include "job/children.h"
 
-#define RUN_OUTPUT_BYTES 4096  /* last output kept with the job */
-#define RUN_RESULT_BYTES 16384 /* longest result that a handler may give */
+#define RUN_OUTPUT_BYTES 4096     /* last output kept with the job */
+#define RUN_RESULT_BYTES 16384    /* longest result that a handler may give */
+#define RUN_CHECKPOINT_BYTES 4096 /* longest checkpoint */
+
+/* What a handler tells while its job runs; of each the latest text counts. */
+enum run_word {
+    RUN_PROGRESS,   /* how far it is: shown, not kept */
+    RUN_CHECKPOINT, /* where the next attempt goes on: kept with the job */
+};
 
 /* Exec mode reports how the process ended. Streams and plug-ins report in words: SAID_…. */
 enum run_end {
@@ -50,6 +57,9 @@ struct run_report {
 /* When the handler wants its retry: the n bytes at p are a duration, at most RUN_RETRY_IN_MAX_MS.
  * False: they are none; *ret_ms is not changed then. */
 bool run_parse_retry_in(const char *p, size_t n, int64_t *ret_ms);
+/* Can the n bytes at p be a checkpoint? If not (too long, or with a NUL byte), that is logged: the
+ * job keeps the one that it has. cut: there were more of them. */
+bool run_checkpoint_fits(const char *id, const char *queue, const char *p, size_t n, bool cut);
 /* How a process ended: "exit status 3", "killed by signal 9 (Killed)". */
 void run_describe_status(const siginfo_t *st, char *out, size_t size);
 /* Why we ended it (TIMED_OUT, STOPPED, CANCELLED): "timed out after 1s". */

@@ -20,6 +20,8 @@ static struct held_job *first_in_bucket(const struct held_jobs *l, const char *i
     return *bucket_of((struct held_jobs *)l, id);
 }
 
+#define CHECKPOINTS_MAX 64 /* of a step: a quarter of a megabyte */
+
 /* From -> to, the table of held_jobs.h. */
 #define TO(state) (1U << HELD_##state)
 static const unsigned moves[HELD_STATES] = {
@@ -150,9 +152,11 @@ void held_remove(struct held_jobs *l, struct held_job *h)
         l->last = h->before;
     l->n--;
     l->left -= h->is_left;
+    l->checkpoints -= h->has_checkpoint;
     leave_state(l, h);
     job_done(&h->job);
     free(h->output);
+    free(h->checkpoint);
     children_free(h->children);
     free(h);
 }
@@ -190,12 +194,69 @@ struct held_job *held_in_pool(const struct held_jobs *l, const char *id)
     return NULL;
 }
 
+/* ---- checkpoints */
+
+static void set_checkpoint(struct held_jobs *l, struct held_job *h, bool has_one)
+{
+    l->checkpoints += has_one;
+    l->checkpoints -= h->has_checkpoint;
+    h->has_checkpoint = has_one;
+}
+
+void held_note_checkpoint(struct held_jobs *l, struct held_job *h, const char *text)
+{
+    free(h->checkpoint);
+    h->checkpoint = mem_strdup(text);
+    set_checkpoint(l, h, true);
+}
+
+void held_resend_checkpoint(struct held_jobs *l, struct held_job *h)
+{
+    set_checkpoint(l, h, h->checkpoint != NULL && h->state != HELD_LOST);
+}
+
+struct mono held_checkpoint_at(const struct held_jobs *l)
+{
+    struct mono at = MONO_NEVER;
+
+    for (const struct held_job *h = l->checkpoints > 0 ? l->first : NULL; h != NULL; h = h->next)
+        if (h->has_checkpoint && h->state == HELD_RUNNING)
+            at = mono_min(at, h->checkpoint_at);
+    return at;
+}
+
+/* Of jobs in this state; at most half of the results, and few enough bytes for one call. */
+static size_t collect_checkpoints(struct held_jobs *l, struct mono now, enum held_state state,
+                                  struct store_result *out, size_t n, size_t max)
+{
+    for (struct held_job *h = l->checkpoints > 0 ? l->first : NULL;
+         h != NULL && n < max / 2 && n < CHECKPOINTS_MAX; h = h->next) {
+        if (!h->has_checkpoint || h->state != state ||
+            (state == HELD_RUNNING && mono_before(now, h->checkpoint_at)))
+            continue;
+        set_checkpoint(l, h, false);
+        h->checkpoint_at = mono_add_ms(now, HELD_CHECKPOINT_MS);
+        out[n++] = (struct store_result){.id = h->job.id,
+                                         .queue = h->job.queue,
+                                         .start = h->job.start,
+                                         .verb = STORE_CHECKPOINT,
+                                         .text = "",
+                                         .output = h->checkpoint,
+                                         .output_len = strlen(h->checkpoint)};
+    }
+    return n;
+}
+
+/* ---- ends */
+
 void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v,
               const struct verdict_data *data)
 {
     held_move(l, h, HELD_ENDED);
     h->verdict = *v;
     h->has_progress = false;
+    if (v->verb == STORE_DONE)
+        set_checkpoint(l, h, false); /* no attempt follows */
     h->output = data->output_len > 0 ? mem_dup(data->output, data->output_len) : NULL;
     h->output_len = data->output_len;
     if (v->verb == STORE_DONE && data->children != NULL)
@@ -210,6 +271,7 @@ void held_children_refused(struct held_jobs *l, struct held_job *h, const struct
     h->verdict = *v;
     children_free(h->children);
     h->children = NULL;
+    held_resend_checkpoint(l, h); /* an attempt follows after all */
 }
 
 static void set_left(struct held_jobs *l, struct held_job *h, bool is_left)
@@ -281,6 +343,12 @@ static bool fits(const struct held_job *h, size_t *jobs, size_t *bytes)
     return true;
 }
 
+/* Its checkpoint goes first. */
+static bool may_send(const struct held_job *h, struct mono now)
+{
+    return is_sendable(h, now) && !h->has_checkpoint;
+}
+
 static struct store_result send_result(struct held_jobs *l, struct held_job *h)
 {
     held_move(l, h, HELD_SENT);
@@ -289,16 +357,17 @@ static struct store_result send_result(struct held_jobs *l, struct held_job *h)
 
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max)
 {
-    size_t n = 0, jobs = 0, bytes = 0;
+    size_t n = collect_checkpoints(l, now, HELD_ENDED, out, 0, max), jobs = 0, bytes = 0;
 
+    n = collect_checkpoints(l, now, HELD_RUNNING, out, n, max);
     /* Those that were left go first, the oldest first: newer ones that come with each step must not
      * go before them for ever. So what does not fit is left, too. */
     for (struct held_job *h = l->left > 0 ? l->last : NULL; h != NULL && n < max; h = h->before) {
-        if (h->is_left && is_sendable(h, now) && fits(h, &jobs, &bytes))
+        if (h->is_left && may_send(h, now) && fits(h, &jobs, &bytes))
             out[n++] = send_result(l, h);
     }
     for (struct held_job *h = l->first; h != NULL && n < max; h = h->next) {
-        if (h->is_left || !is_sendable(h, now))
+        if (h->is_left || !may_send(h, now))
             continue;
         if (fits(h, &jobs, &bytes))
             out[n++] = send_result(l, h);
@@ -335,6 +404,9 @@ void held_unsend(struct held_jobs *l)
     for (struct held_job *h = l->first; h != NULL; h = h->next) {
         if (h->state == HELD_SENT)
             held_move(l, h, HELD_ENDED);
+        /* Whether its last one has been written is unknown. To write it again is harmless. */
+        if (h->state != HELD_ENDED || h->verdict.verb != STORE_DONE)
+            held_resend_checkpoint(l, h);
     }
 }
 

@@ -55,9 +55,12 @@ struct held_job {
     size_t output_len;
     struct children *children; /* owned; jobs that are added if it is done; NULL: none */
     char progress[256];
-    bool has_progress;      /* not sent yet */
-    struct mono start_at;   /* AHEAD: not before */
-    bool is_killed;         /* the pool was told to end it: cancelled, lost, stopped */
+    bool has_progress;         /* not sent yet */
+    char *checkpoint;          /* owned; the last one of this attempt; NULL: it has told none */
+    bool has_checkpoint;       /* not sent yet, or not since the link was lost */
+    struct mono checkpoint_at; /* RUNNING: send the next one not before */
+    struct mono start_at;      /* AHEAD: not before */
+    bool is_killed;            /* the pool was told to end it: cancelled, lost, stopped */
     bool has_no_record;     /* Redis lost its record: it may run to its end, and does not count */
     bool is_unwritten;      /* Redis could not write its result: still counts for its queue */
     bool is_left;           /* a step left its result for a later one: it still takes a place */
@@ -70,16 +73,19 @@ struct held_job {
     int64_t late_us;        /* how late it was at claimed_at, by Redis' clock */
 };
 
+#define HELD_CHECKPOINT_MS 500 /* a job's checkpoints are sent at most this often */
+
 #define HELD_TABLE 1024 /* a power of two; about as many as there may be */
 
 struct held_jobs {
     struct held_job *first, *last;      /* the newest, the oldest */
     struct held_job *table[HELD_TABLE]; /* by id */
     size_t n;
-    size_t unended; /* before ENDED: each takes a place, or waits for one */
-    size_t ended;   /* ENDED */
-    size_t left;    /* is_left */
-    size_t solos;   /* jobs that run alone, of unended */
+    size_t unended;     /* before ENDED: each takes a place, or waits for one */
+    size_t ended;       /* ENDED */
+    size_t left;        /* is_left */
+    size_t solos;       /* jobs that run alone, of unended */
+    size_t checkpoints; /* has_checkpoint */
     struct held_job *awaiting, *awaiting_last; /* AWAITS_PLACE, the oldest first */
     size_t nawaiting;
 };
@@ -119,8 +125,16 @@ void held_leave(struct held_jobs *l, struct held_job *h);
  * SENT -> ENDED */
 void held_put_off(struct held_jobs *l, struct held_job *h, struct mono until);
 
-/* Fill out with up to max results (ends first, of these the ones that were left, the oldest first;
- * then progress); ENDED -> SENT. An end that does not fit beside the others is left. */
+/* The job runs and tells where its next attempt goes on; the text is copied. */
+void held_note_checkpoint(struct held_jobs *l, struct held_job *h, const char *text);
+/* Redis could not write its checkpoint: send it again. */
+void held_resend_checkpoint(struct held_jobs *l, struct held_job *h);
+/* When the first checkpoint that was not sent is due; MONO_NEVER: there is none. */
+struct mono held_checkpoint_at(const struct held_jobs *l);
+
+/* Fill out with up to max results (checkpoints first; then ends, of these the ones that were left,
+ * the oldest first; then progress); ENDED -> SENT. An end waits for its own checkpoint. An end that
+ * does not fit beside the others is left. */
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max);
 bool held_has_results(const struct held_jobs *l, struct mono now);
 /* The step that carried the results failed: SENT -> ENDED. */

@@ -136,6 +136,9 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
 /* Call this after one or more sched_job_ended, so that one step carries all these ends. */
 void sched_jobs_ended(struct sched *s, struct mono now);
 void sched_job_progress(struct sched *s, const char *id, const char *text);
+/* Where the next attempt of a running job goes on; "": nowhere. Redis has it within a second, and
+ * before the end of this attempt, unless that is done. */
+void sched_job_checkpoint(struct sched *s, struct mono now, const char *id, const char *text);
 
 /* Stop; the second call: do not wait for running jobs. */
 void sched_stop(struct sched *s, struct mono now);

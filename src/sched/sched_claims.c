@@ -163,6 +163,17 @@ void sched_job_progress(struct sched *s, const char *id, const char *text)
     h->has_progress = true;
 }
 
+void sched_job_checkpoint(struct sched *s, struct mono now, const char *id, const char *text)
+{
+    struct held_job *h = held_find(&s->held, id);
+
+    if (h == NULL || h->state != HELD_RUNNING)
+        return;
+    held_note_checkpoint(&s->held, h, text);
+    s->checkpoint_at = mono_min(s->checkpoint_at, h->checkpoint_at);
+    sched_go_on(s, now);
+}
+
 /* ---- the answer to a step */
 
 /* Redis cannot add the children of a job, so its attempt has failed. */
@@ -177,13 +188,32 @@ static void refuse_children(struct sched *s, struct held_job *h, const char *why
     s->is_hurried = true;
 }
 
+/* If it could not be written, it is sent again with a later step. */
+static void take_checkpoint_answer(struct sched *s, struct held_job *h, enum store_answer answer,
+                                   const char *text)
+{
+    if (answer != STORE_LEFT && answer != STORE_UNWRITTEN)
+        return;
+    if (answer == STORE_UNWRITTEN)
+        log_err("event=checkpoint-refused job=%s queue=%s reason=\"%s\"", h->job.id, h->job.queue,
+                text);
+    held_resend_checkpoint(&s->held, h);
+    s->checkpoint_at = mono_min(s->checkpoint_at, h->checkpoint_at);
+}
+
 static void take_answers(struct sched *s, struct mono now, const struct sent_step *out,
                          const struct store_step_reply *r)
 {
     for (size_t i = 0; i < out->nsent; i++) {
-        struct held_job *h = out->sent[i][0] != '\0' ? held_find(&s->held, out->sent[i]) : NULL;
+        struct held_job *h = held_find(&s->held, out->sent[i]);
 
-        if (h == NULL || h->state != HELD_SENT)
+        if (h == NULL || out->verbs[i] == STORE_PROGRESS)
+            continue;
+        if (out->verbs[i] == STORE_CHECKPOINT) {
+            take_checkpoint_answer(s, h, r->answers[i], r->answer_texts[i]);
+            continue;
+        }
+        if (h->state != HELD_SENT)
             continue;
         if (r->answers[i] == STORE_REFUSED) {
             refuse_children(s, h, r->answer_texts[i]);
@@ -210,6 +240,17 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
                      "without it\"",
                      h->job.id, h->job.queue, (long long)h->job.start);
         sched_forget(s, h);
+    }
+}
+
+/* Some of the jobs that were claimed go on where an earlier attempt stopped. */
+static void take_checkpoints(struct sched *s, const struct store_step_reply *r)
+{
+    for (size_t i = 0; i < r->ncheckpoints; i++) {
+        struct held_job *h = held_find(&s->held, r->checkpoints[2 * i]);
+
+        if (h != NULL && held_is_unstarted(h) && h->job.checkpoint == NULL)
+            h->job.checkpoint = mem_strdup(r->checkpoints[2 * i + 1]);
     }
 }
 
@@ -307,6 +348,7 @@ void sched_on_step(struct sched *s, struct mono now, const struct store_step_rep
     }
     for (size_t i = 0; i < r->nclaims; i++)
         take_claim(s, now, &r->claims[i], now_us);
+    take_checkpoints(s, r);
     if (!may_wait(r))
         prefetch_rest(&s->prefetch, now);
     sched_fill_places(s, now);

@@ -26,7 +26,7 @@ struct sched *sched_new(const struct sched_conf *conf, const struct sched_ops *o
     s->beat.at = s->look.at = s->tidy.at = s->again_at = MONO_NEVER;
     s->start_at = MONO_NEVER;
     s->borne = conf->places;
-    s->host_at = s->stop.at = s->solo_since = s->gate_at = MONO_NEVER;
+    s->host_at = s->stop.at = s->solo_since = s->gate_at = s->checkpoint_at = MONO_NEVER;
     return s;
 }
 
@@ -172,7 +172,7 @@ static void arm(struct sched *s, struct mono now)
         if (!s->look.is_out)
             at = mono_min(at, s->look.at);
         if (s->steps_out == 0) {
-            at = mono_min(at, s->gate_at);
+            at = mono_min(at, mono_min(s->gate_at, s->checkpoint_at));
             if (sched_free_places(s, now) > 0)
                 at = mono_min(at, mono_add_us(queues_next(s->queues), -s->conf.ahead_us));
             else if (sched_is_host_ill(s, now))

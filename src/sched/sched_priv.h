@@ -41,7 +41,8 @@ struct sent_step {
     struct store_room rooms[STEP_NAMES]; /* the queues that it names */
     char room_names[STEP_NAMES][JOB_QUEUE_MAX + 1];
     size_t nrooms;
-    char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* jobs whose results it carries, "" for progress */
+    char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* of the results that it carries */
+    enum store_verb verbs[SCHED_STEP_JOBS];
     size_t nsent;
     unsigned max; /* most claims that its answer may bring */
 };
@@ -93,8 +94,9 @@ struct sched {
     } stop;
     bool reap_out;
 
-    struct mono start_at; /* when the first job that was claimed ahead is due */
-    struct mono gate_at;  /* when a gate wants a step; any worker may send it */
+    struct mono start_at;      /* when the first job that was claimed ahead is due */
+    struct mono gate_at;       /* when a gate wants a step; any worker may send it */
+    struct mono checkpoint_at; /* when the first checkpoint of a running job is to be sent */
     struct mono again_at, host_at, solo_since;
     int64_t again_ms, host_ms;
     unsigned borne;         /* jobs at once that this host bears, at most conf.places */

@@ -104,6 +104,7 @@ void sched_no_calls_out(struct sched *s)
     s->names.is_changed = s->names.is_changed || s->names.is_out;
     s->names.is_out = false;
     held_unsend(&s->held);
+    s->checkpoint_at = held_checkpoint_at(&s->held);
 }
 
 void sched_drop_unstarted(struct sched *s)

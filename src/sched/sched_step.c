@@ -58,9 +58,11 @@ static void send_step(struct sched *s, struct mono now, unsigned places)
     step.nresults = held_collect(&s->held, now, results, SCHED_STEP_JOBS);
     step.results = results;
     out->nsent = step.nresults;
-    for (size_t i = 0; i < step.nresults; i++)
-        text_copy(out->sent[i], sizeof(out->sent[i]),
-                  results[i].verb == STORE_PROGRESS ? "" : results[i].id);
+    for (size_t i = 0; i < step.nresults; i++) {
+        text_copy(out->sent[i], sizeof(out->sent[i]), results[i].id);
+        out->verbs[i] = results[i].verb;
+    }
+    s->checkpoint_at = held_checkpoint_at(&s->held);
     out->nrooms = queues_plan(s->queues, mono_add_us(now, s->conf.ahead_us), step.max,
                               s->step_wanted, out->rooms, STEP_NAMES);
     /* The table of queues, and the names in it, may be replaced before the answer comes. */
@@ -115,11 +117,12 @@ void sched_plan_step(struct sched *s, struct mono now)
         places > 0 && sched_is_due(queues_next(s->queues), mono_add_us(now, s->conf.ahead_us));
     bool results = held_has_results(&s->held, now);
     bool gate = sched_is_due(s->gate_at, now);
+    bool checkpoint = sched_is_due(s->checkpoint_at, now);
 
-    if (!gate && is_stocked(s, now))
+    if (!gate && !checkpoint && is_stocked(s, now))
         return;
     if (s->steps_out > 0 ? !may_overlap(s, gate, claims, results)
-                         : !(results || claims || gate || s->step_wanted))
+                         : !(results || claims || gate || checkpoint || s->step_wanted))
         return;
     /* The same step claims the jobs that the opened gate lets in, so no other worker has to be
      * woken. */

@@ -161,11 +161,11 @@ static void on_ended(void *arg, unsigned place, const struct run_report *report)
     b->events.ended(b->events.arg, place, report);
 }
 
-static void on_progress(void *arg, unsigned place, const char *text)
+static void on_told(void *arg, unsigned place, enum run_word word, const char *text)
 {
     const struct backends *b = ((struct backend *)arg)->all;
 
-    b->events.progress(b->events.arg, place, text);
+    b->events.told(b->events.arg, place, word, text);
 }
 
 static void on_rest(void *arg)
@@ -273,7 +273,7 @@ static void set_stream(struct backends *b, struct backend *at, const struct serv
         b->streams = at;
         at->stream = stream_new(
             b->loop, b->pool, &conf,
-            &(struct stream_events){on_ended, on_progress, on_rest, on_capacity, on_closed, at});
+            &(struct stream_events){on_ended, on_told, on_rest, on_capacity, on_closed, at});
     }
     at->concurrency = c->concurrency;
     mem_free_list(env);

@@ -16,10 +16,10 @@ struct backends;
 struct backend;
 
 struct backends_events {
-    /* Events of streams. ended, progress, rest: as in struct stream_events. max_at_once: from now
+    /* Events of streams. ended, told, rest: as in struct stream_events. max_at_once: from now
      * on so many jobs of this queue may run at once. */
     void (*ended)(void *arg, unsigned place, const struct run_report *report);
-    void (*progress)(void *arg, unsigned place, const char *text);
+    void (*told)(void *arg, unsigned place, enum run_word word, const char *text);
     void (*rest)(void *arg);
     void (*max_at_once)(void *arg, const char *queue, unsigned n);
     void (*gone)(void *arg); /* after backends_end: no backend is left */

@@ -8,7 +8,7 @@
 #include "run/process/origin.h"
 #include "serve/policy.h"
 
-#define JOB_VARS 26
+#define JOB_VARS 28
 
 struct invocation {
     struct exec_order exec;
@@ -47,7 +47,7 @@ static int64_t told_ms(int64_t timeout_ms)
 
 /* The names are fixed: nothing that a producer writes can become a name. */
 static void add_job(char **envp, size_t n, const struct job *job, const struct conf_queue *conf,
-                    const char *ns, int64_t late_us, int64_t timeout_ms)
+                    const char *ns, const char *step, int64_t late_us, int64_t timeout_ms)
 {
     add_text(envp, &n, "LATER_ID", job->id);
     add_text(envp, &n, "LATER_QUEUE", job->queue);
@@ -81,10 +81,14 @@ static void add_job(char **envp, size_t n, const struct job *job, const struct c
     }
     if (job->topic != NULL)
         add_text(envp, &n, "LATER_TOPIC", job->topic);
+    if (job->checkpoint != NULL)
+        add_text(envp, &n, "LATER_CHECKPOINT", job->checkpoint);
+    if (step[0] != '\0')
+        add_text(envp, &n, "LATER_STEP", step);
 }
 
 struct invocation *invocation_new(struct job *job, const struct served_queue *q, const char *ns,
-                                  int64_t late_us)
+                                  const char *step, int64_t late_us)
 {
     struct invocation *o = mem_new(sizeof(*o));
     int64_t timeout_ms = invocation_timeout_ms(job, q->conf);
@@ -95,7 +99,7 @@ struct invocation *invocation_new(struct job *job, const struct served_queue *q,
     o->argv = mem_dup_list(q->argv, 0, NULL);
     o->envp = mem_dup_list(q->env, JOB_VARS, &n);
     o->envp[n++] = origin_env(job->fence, job->id);
-    add_job(o->envp, n, job, q->conf, ns, late_us, timeout_ms);
+    add_job(o->envp, n, job, q->conf, ns, step, late_us, timeout_ms);
     o->payload = TAKE_PTR(job->payload);
     o->exec = (struct exec_order){.id = o->id,
                                   .queue = o->queue,
@@ -131,7 +135,7 @@ const struct exec_order *invocation_exec(const struct invocation *o)
 }
 
 struct later_job invocation_plugin(const struct job *job, const struct conf_queue *conf,
-                                   const char *ns, int64_t late_us)
+                                   const char *ns, const char *step, int64_t late_us)
 {
     return (struct later_job){.size = sizeof(struct later_job),
                               .id = job->id,
@@ -158,7 +162,9 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
                               .batch_cancelled = job->counts.cancelled,
                               .schedule = job->schedule != NULL ? job->schedule : "",
                               .occurrence_ms = job->occurrence_ms,
-                              .topic = job->topic != NULL ? job->topic : ""};
+                              .topic = job->topic != NULL ? job->topic : "",
+                              .checkpoint = job->checkpoint,
+                              .step = step[0] != '\0' ? step : NULL};
 }
 
 /* A word of the line has no space and no control character: these, and %, are written as %HH. An
@@ -190,8 +196,8 @@ static void add_number(struct buf *out, const char *name, int64_t value)
     buf_add(out, p, (size_t)(digits + sizeof(digits) - p));
 }
 
-void invocation_header(const struct job *job, const struct conf_queue *conf, int64_t late_us,
-                       struct buf *out)
+void invocation_header(const struct job *job, const struct conf_queue *conf, const char *step,
+                       int64_t late_us, struct buf *out)
 {
     buf_puts(out, "job id=");
     buf_puts(out, job->id);
@@ -222,5 +228,8 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, int
     }
     if (job->topic != NULL)
         add_word(out, "topic", job->topic);
+    if (job->checkpoint != NULL)
+        add_word(out, "checkpoint", job->checkpoint);
+    add_word(out, "step", step);
     add_number(out, " len=", (int64_t)job->payload_len);
 }

@@ -17,9 +17,10 @@ struct invocation;
 /* The job's own time limit, or that of its queue. INT64_MAX: none. */
 int64_t invocation_timeout_ms(const struct job *job, const struct conf_queue *conf);
 
-/* late_us: how late the job is at this moment. Takes over the payload of the job. */
+/* late_us: how late the job is at this moment; step: what LATER_STEP is, "" for none. Takes over
+ * the payload of the job. */
 struct invocation *invocation_new(struct job *job, const struct served_queue *q, const char *ns,
-                                  int64_t late_us);
+                                  const char *step, int64_t late_us);
 /* The job is guarded, and runs in this place of the worker. */
 void invocation_guard(struct invocation *o, struct guard *guard, unsigned place);
 void invocation_free(void *order);
@@ -28,10 +29,10 @@ const struct exec_order *invocation_exec(const struct invocation *o);
 
 /* The call of a plug-in. Texts and payload stay the job's, and must live until the call returns. */
 struct later_job invocation_plugin(const struct job *job, const struct conf_queue *conf,
-                                   const char *ns, int64_t late_us);
+                                   const char *ns, const char *step, int64_t late_us);
 
 /* Append the header line of stream mode (doc/stream.md), without its LF. */
-void invocation_header(const struct job *job, const struct conf_queue *conf, int64_t late_us,
-                       struct buf *out);
+void invocation_header(const struct job *job, const struct conf_queue *conf, const char *step,
+                       int64_t late_us, struct buf *out);
 
 #endif

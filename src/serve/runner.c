@@ -15,6 +15,10 @@
 #include "serve/invocation.h"
 #include "serve/policy.h"
 
+#define STEP_SOCKET_MAX 108
+#define TOKEN_BYTES 16
+#define TOKEN_MAX (2 * TOKEN_BYTES + 16) /* the number of the place, '-', random bytes in hex */
+#define RANDOM_BYTES 512
 #define UNSERVED_DELAY_MS 5000 /* a job of a queue that went away is released for this long */
 
 struct place {
@@ -24,6 +28,7 @@ struct place {
     struct plugin_order plugin;
     int64_t late_us; /* of its start */
     bool is_busy;
+    char step[STEP_SOCKET_MAX + TOKEN_MAX]; /* LATER_STEP of the job, SOCKET:TOKEN; "": none */
 };
 
 struct known_queue {
@@ -52,6 +57,9 @@ struct runner {
     uint64_t retried;
     struct buf header; /* of the job that is given to a stream just now */
     uint64_t random;
+    char step_socket[STEP_SOCKET_MAX];
+    unsigned char secret[RANDOM_BYTES]; /* random bytes for tokens, of which so many are left: */
+    size_t nsecret;
     bool is_ending, are_backends_gone;
 };
 
@@ -95,7 +103,7 @@ static const char *trace_id(const struct job *job, char id[TRACE_ID_LEN + 1])
 static void log_end(const struct job *job, const struct verdict *v, const struct run_report *run,
                     bool is_process)
 {
-    static const char *const outcome[] = {"done", "retry", "dead", "released", "progress"};
+    static const char *const outcome[] = {"done", "retry", "dead", "released"};
     enum log_level level = v->verb == STORE_BURY                 ? LOG_LEVEL_ERR
                            : v->is_error                         ? LOG_LEVEL_WARN
                            : is_process || v->verb != STORE_DONE ? LOG_LEVEL_INFO
@@ -161,24 +169,25 @@ static void on_ended(void *arg, unsigned place, const struct run_report *run)
         r->events.ended(r->events.arg, id, &v, &data);
 }
 
-static void tell_progress(struct runner *r, unsigned place, const char *text)
+static void tell(struct runner *r, unsigned place, enum run_word word, const char *text)
 {
     if (!r->is_ending)
-        r->events.progress(r->events.arg, r->places[place].job.id, text);
+        r->events.told(r->events.arg, r->places[place].job.id, word, text);
 }
 
-static void on_progress(void *arg, unsigned place, uint64_t serial, const char *text)
+static void on_told(void *arg, unsigned place, uint64_t serial, enum run_word word,
+                    const char *text)
 {
     struct runner *r = arg;
     const struct place *p = &r->places[place];
 
     if (p->is_busy && p->serial == serial)
-        tell_progress(r, place, text);
+        tell(r, place, word, text);
 }
 
-static void on_stream_progress(void *arg, unsigned place, const char *text)
+static void on_stream_told(void *arg, unsigned place, enum run_word word, const char *text)
 {
-    tell_progress(arg, place, text);
+    tell(arg, place, word, text);
 }
 
 static void on_max_at_once(void *arg, const char *queue, unsigned n)
@@ -210,9 +219,9 @@ struct runner *runner_new(struct loop *loop, unsigned places, const char *ns,
                           struct err *err)
 {
     struct runner *r = mem_new(sizeof(*r));
-    struct pool_events pool_events = {on_ended, on_progress, on_rest, r};
-    struct backends_events backends_events = {on_ended,       on_stream_progress, on_rest,
-                                              on_max_at_once, on_backends_gone,   r};
+    struct pool_events pool_events = {on_ended, on_told, on_rest, r};
+    struct backends_events backends_events = {on_ended,       on_stream_told,   on_rest,
+                                              on_max_at_once, on_backends_gone, r};
 
     r->nplaces = places;
     r->places = mem_new(places * sizeof(*r->places));
@@ -320,10 +329,75 @@ void runner_refuse(struct runner *r, const struct job *job, const char *why,
     r->retried += verdict->verb == STORE_RETRY;
 }
 
+/* ---- tokens: by its own each job may keep steps */
+
+/* Random bytes that nobody else gets. False: the kernel has none yet. */
+static bool take_secret(struct runner *r, unsigned char *out)
+{
+    if (r->nsecret < TOKEN_BYTES) {
+        if (getrandom(r->secret, sizeof(r->secret), GRND_NONBLOCK) != sizeof(r->secret))
+            return false;
+        r->nsecret = sizeof(r->secret);
+    }
+    r->nsecret -= TOKEN_BYTES;
+    memcpy(out, r->secret + r->nsecret, TOKEN_BYTES);
+    return true;
+}
+
+static void give_token(struct runner *r, unsigned place)
+{
+    struct place *p = &r->places[place];
+    unsigned char secret[TOKEN_BYTES];
+    int n;
+
+    p->step[0] = '\0';
+    if (r->step_socket[0] == '\0' || !take_secret(r, secret))
+        return;
+    n = snprintf(p->step, sizeof(p->step), "%s:%u-", r->step_socket, place);
+    for (size_t i = 0; i < TOKEN_BYTES; i++, n += 2) {
+        p->step[n] = "0123456789abcdef"[secret[i] >> 4];
+        p->step[n + 1] = "0123456789abcdef"[secret[i] & 15];
+    }
+    p->step[n] = '\0';
+}
+
+void runner_set_step_socket(struct runner *r, const char *name)
+{
+    text_copy(r->step_socket, sizeof(r->step_socket), name);
+}
+
+/* Tells by its time nothing of where the two differ. */
+static bool is_same(const char *a, const char *b, size_t n)
+{
+    unsigned char differ = 0;
+
+    for (size_t i = 0; i < n; i++)
+        differ |= (unsigned char)(a[i] ^ b[i]);
+    return differ == 0;
+}
+
+const struct job *runner_job_of(const struct runner *r, const char *token)
+{
+    size_t n = strlen(token), before = strlen(r->step_socket) + 1;
+    char *end;
+    unsigned long place = strtoul(token, &end, 10);
+    const struct place *p;
+
+    if (*end != '-' || place >= r->nplaces)
+        return NULL;
+    p = &r->places[place];
+    if (!p->is_busy || strlen(p->step) != before + n || !is_same(p->step + before, token, n))
+        return NULL;
+    return &p->job;
+}
+
+/* ---- starts */
+
 static void start_process(struct runner *r, unsigned place, struct job *job, int64_t late_us)
 {
     struct place *p = &r->places[place];
-    struct invocation *order = invocation_new(job, queue_of(r, job->queue)->served, r->ns, late_us);
+    struct invocation *order =
+        invocation_new(job, queue_of(r, job->queue)->served, r->ns, r->places[place].step, late_us);
 
     if (job->is_guarded)
         invocation_guard(order, r->guard, place);
@@ -340,11 +414,12 @@ static void start_plugin(struct runner *r, unsigned place, int64_t late_us)
     struct place *p = &r->places[place];
     const struct conf_queue *conf = queue_of(r, p->job.queue)->conf;
 
-    p->plugin = (struct plugin_order){.plugin = backend_plugin(p->backend),
-                                      .job = invocation_plugin(&p->job, conf, r->ns, late_us),
-                                      .timeout_ms = invocation_timeout_ms(&p->job, conf),
-                                      .guard = p->job.is_guarded ? r->guard : NULL,
-                                      .guard_place = place};
+    p->plugin =
+        (struct plugin_order){.plugin = backend_plugin(p->backend),
+                              .job = invocation_plugin(&p->job, conf, r->ns, p->step, late_us),
+                              .timeout_ms = invocation_timeout_ms(&p->job, conf),
+                              .guard = p->job.is_guarded ? r->guard : NULL,
+                              .guard_place = place};
     p->serial = pool_start(r->pool, place, &(struct pool_order){.plugin = &p->plugin});
 }
 
@@ -361,7 +436,7 @@ static void start_stream(struct runner *r, unsigned place, int64_t late_us)
     int64_t number;
 
     buf_clear(&r->header);
-    invocation_header(&p->job, conf, late_us, &r->header);
+    invocation_header(&p->job, conf, p->step, late_us, &r->header);
     job.header = r->header.data;
     job.header_len = r->header.len;
     number = stream_start(backend_stream(p->backend), &job);
@@ -384,6 +459,7 @@ void runner_start(struct runner *r, struct held_job *h)
     p->is_busy = true;
     p->job = h->job;
     job_own_names(&p->job);
+    give_token(r, place);
     p->backend = backends_take(r->backends, h->job.queue);
     if (p->backend == NULL) {
         p->job.payload = NULL; /* the order takes it */

@@ -8,6 +8,7 @@
 #include "job/key_counts.h"
 #include "job/queue_counts.h"
 #include "loop/loop.h"
+#include "run/report.h"
 #include "run/guard/guard.h"
 #include "sched/held_jobs.h"
 #include "serve/served_queues.h"
@@ -18,7 +19,7 @@ struct runner;
 struct runner_events {
     void (*ended)(void *arg, const char *id, const struct verdict *v,
                   const struct verdict_data *data);
-    void (*progress)(void *arg, const char *id, const char *text);
+    void (*told)(void *arg, const char *id, enum run_word word, const char *text);
     /* From now on so many jobs of the queue may run here at once. Not called from
      * inside runner_set. */
     void (*max_at_once)(void *arg, const char *queue, unsigned n);
@@ -44,6 +45,11 @@ const char *runner_defect(struct runner *r, const struct served_queue *q);
 /* The guard is told of guarded jobs; without a guard they are not started. It has as many
  * places as the worker, and stays the caller's. */
 void runner_set_guard(struct runner *r, struct guard *guard);
+
+/* From now on jobs may keep steps by this socket (daemon/step_socket.h); "": none. */
+void runner_set_step_socket(struct runner *r, const char *name);
+/* The running job that was given this token; NULL: none. Valid until the next event. */
+const struct job *runner_job_of(const struct runner *r, const char *token);
 
 /* What is counted of queues and of keys. The caller takes it, and adds none. */
 struct queue_counts *runner_counts(struct runner *r);

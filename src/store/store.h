@@ -25,14 +25,16 @@ enum store_status {
     STORE_OLD_LINK, /* the call has an older link number: reconcile first */
 };
 
-/* RESULT: done, and the output is the payload of the next job of its chain. */
+/* RESULT: done, and the output is the payload of the next job of its chain. CHECKPOINT: the output
+ * is where its next attempt goes on. */
 enum store_verb {
     STORE_DONE,
     STORE_RETRY,
     STORE_BURY,
     STORE_RELEASE,
     STORE_PROGRESS,
-    STORE_RESULT
+    STORE_RESULT,
+    STORE_CHECKPOINT
 };
 
 struct store_result {
@@ -96,6 +98,8 @@ struct store_step_reply {
     const char *const *answer_texts;  /* for STORE_UNWRITTEN and STORE_REFUSED */
     const struct store_claim *claims;
     size_t nclaims;
+    const char *const *checkpoints; /* id, text pairs of claims */
+    size_t ncheckpoints;
     const char *const *cancels; /* ids of jobs that this worker runs and should end */
     size_t ncancels;
     const int64_t *heads; /* due ms of the first job left, one per room sent, or STORE_HEAD_NONE */

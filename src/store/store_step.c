@@ -19,7 +19,8 @@
 
 static const char *verb_name(enum store_verb verb)
 {
-    static const char *const names[] = {"done", "retry", "dead", "release", "progress", "result"};
+    static const char *const names[] = {"done",     "retry",  "dead",      "release",
+                                        "progress", "result", "checkpoint"};
 
     return names[verb];
 }
@@ -129,6 +130,7 @@ static void on_step_ok(struct store_redis *s, const struct step_shape *sent, con
     CLEANUP_FREE int64_t *heads = NULL;
     CLEANUP_FREE const char **cancels = NULL;
     CLEANUP_FREE const char **errors = NULL;
+    CLEANUP_FREE const char **checkpoints = NULL;
     CLEANUP_FREE struct store_claim *claims = NULL;
     size_t n;
 
@@ -147,6 +149,9 @@ static void on_step_ok(struct store_redis *s, const struct step_shape *sent, con
     cancels = store_redis_texts(reply_at(r, 4), &out->ncancels);
     errors = store_redis_texts(reply_at(r, 6), &n);
     out->nerrors = n / 2;
+    checkpoints = store_redis_texts(reply_at(r, 10), &n);
+    out->ncheckpoints = n / 2;
+    out->checkpoints = checkpoints;
     out->answers = answers;
     out->answer_texts = texts;
     out->claims = claims;

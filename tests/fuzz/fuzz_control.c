@@ -1,12 +1,14 @@
 /* Descriptor 3, read in pieces; the first byte of the input is their size. */
+#include <string.h>
+
 #include "fuzz.h"
 #include "run/exec/control_fd.h"
 
-static void on_progress(void *arg, const char *text, size_t n)
+static void on_told(void *arg, enum run_word word, const char *text, size_t n)
 {
-    (void)text;
     (void)arg;
-    FUZZ_MUST(n <= CONTROL_LINE_BYTES);
+    FUZZ_MUST(n <= (word == RUN_CHECKPOINT ? RUN_CHECKPOINT_BYTES : CONTROL_LINE_BYTES));
+    FUZZ_MUST(word != RUN_CHECKPOINT || memchr(text, '\0', n) == NULL);
 }
 
 int fuzz_control(const uint8_t *data, size_t n)
@@ -19,7 +21,7 @@ int fuzz_control(const uint8_t *data, size_t n)
 
     run_report_init(&r);
     output_init(&output, "j00000000001", "mail");
-    control_fd_init(&c, &output, &r, on_progress, NULL);
+    control_fd_init(&c, &output, &r, on_told, NULL);
     for (size_t at = 1; at < n; at += piece) {
         struct mono next;
 

@@ -97,6 +97,8 @@ struct attempt {
     int ended, progresses;
     bool has_stderr; /* our own descriptor 2 was open while it ran */
     char progress[64];
+    int checkpoints;
+    char checkpoint[64];
     int64_t took_ms;
 };
 
@@ -118,11 +120,16 @@ static void on_ended(void *arg)
     assert_int_equal(waitpid(a->pid, NULL, WNOHANG), -1);
 }
 
-static void on_progress(void *arg, const char *text, size_t n)
+static void on_told(void *arg, enum run_word word, const char *text, size_t n)
 {
     struct attempt *a = arg;
     unsigned what = a->progresses == 0 ? a->on_progress : a->on_progress_again;
 
+    if (word == RUN_CHECKPOINT) {
+        (void)snprintf(a->checkpoint, sizeof(a->checkpoint), "%.*s", (int)n, text);
+        a->checkpoints++;
+        return;
+    }
     a->progresses++;
     (void)snprintf(a->progress, sizeof(a->progress), "%.*s", (int)n, text);
     if (what != 0)
@@ -134,7 +141,7 @@ static void attempt_on_slot(struct attempt *a, struct exec_slot *slot)
     CLEANUP_FREE char *origin = origin_env((int64_t)getpid() * 1000, "");
     char *env[] = {origin, (char *)"PATH=/usr/local/bin:/usr/bin:/bin",
                    (char *)"LATER_CONTROL_FD=3", NULL};
-    const struct exec_hooks hooks = {on_spawned, on_ended, on_progress, a};
+    const struct exec_hooks hooks = {on_spawned, on_ended, on_told, a};
     char *sh[] = {(char *)"/bin/sh", (char *)"-c", (char *)a->script, NULL};
     char *program[] = {(char *)a->program, NULL};
     struct exec_order order = {"j0123456789a",

@@ -323,11 +323,13 @@ static void on_rest(void *arg)
     }
 }
 
-static void on_progress(void *arg, unsigned place, uint64_t serial, const char *text)
+static void on_told(void *arg, unsigned place, uint64_t serial, enum run_word word,
+                    const char *text)
 {
     struct bench *b = arg;
 
     assert_int_equal(serial, b->serial[place]);
+    assert_int_equal(word, RUN_PROGRESS);
     assert_int_equal(atoi(text), b->current[place]);
     pool_control(b->pool, place, serial, EXEC_CONTROL_STOP);
 }
@@ -335,7 +337,7 @@ static void on_progress(void *arg, unsigned place, uint64_t serial, const char *
 static void test_pool_runs_jobs(void **state)
 {
     struct bench b = {0};
-    const struct pool_events events = {on_ended, on_progress, on_rest, &b};
+    const struct pool_events events = {on_ended, on_told, on_rest, &b};
     struct err err = ERR_INIT;
     int probe = pidfd_open(getpid(), 0);
 

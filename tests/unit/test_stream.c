@@ -192,10 +192,11 @@ static void on_ended(void *arg, unsigned place, const struct run_report *report)
     told_places[ntold++] = place;
 }
 
-static void on_progress(void *arg, unsigned place, const char *text)
+static void on_told(void *arg, unsigned place, enum run_word word, const char *text)
 {
     (void)arg;
     (void)place;
+    (void)word;
     (void)text;
 }
 
@@ -261,7 +262,7 @@ static struct stream *make(unsigned processes)
 {
     static char *argv[] = {(char *)(uintptr_t) "/bin/x", NULL}, *envp[] = {NULL};
     struct stream_conf conf = {.queue = "q", .argv = argv, .envp = envp, .processes = processes};
-    struct stream_events events = {on_ended, on_progress, on_rest, on_capacity, on_closed, NULL};
+    struct stream_events events = {on_ended, on_told, on_rest, on_capacity, on_closed, NULL};
 
     nprocs = killed = ntold = rests = closed = 0;
     capacity = -1;

@@ -8,10 +8,13 @@ static const struct {
     const char *word;
     enum control_kind kind;
 } words[] = {
-    {"progress", CONTROL_PROGRESS}, {"retry-in", CONTROL_RETRY_IN}, {"reason", CONTROL_REASON},
-    {"result", CONTROL_RESULT},     {"log", CONTROL_LOG},           {"add", CONTROL_ADD},
-    {"filter", CONTROL_FILTER},
+    {"progress", CONTROL_PROGRESS}, {"retry-in", CONTROL_RETRY_IN},
+    {"reason", CONTROL_REASON},     {"result", CONTROL_RESULT},
+    {"log", CONTROL_LOG},           {"add", CONTROL_ADD},
+    {"filter", CONTROL_FILTER},     {"checkpoint", CONTROL_CHECKPOINT},
 };
+
+#define WORDS (sizeof(((struct control_fd *)NULL)->words) / sizeof(struct control_word))
 
 static enum control_kind word_kind(const char *p, size_t n)
 {
@@ -33,7 +36,7 @@ void control_line_parse(const char *line, size_t n, struct control_line *ret)
 }
 
 void control_fd_init(struct control_fd *c, struct output *output, struct run_report *ret,
-                     control_progress_f *tell, void *arg)
+                     control_told_f *tell, void *arg)
 {
     *c = (struct control_fd){.output = output, .ret = ret, .tell = tell, .arg = arg};
     lines_init(&c->lines, CONTROL_LINE_BYTES);
@@ -44,7 +47,8 @@ void control_fd_done(struct control_fd *c)
     lines_done(&c->lines);
     buf_done(&c->reason);
     buf_done(&c->filter);
-    buf_done(&c->progress);
+    for (size_t i = 0; i < WORDS; i++)
+        buf_done(&c->words[i].text);
 }
 
 /* What is cut off may be missed by the next job of a chain. */
@@ -94,6 +98,15 @@ static void add_child(struct control_fd *c, const struct control_line *said, boo
         lines_expect(&c->lines, len, on_payload);
 }
 
+static void note_word(struct control_fd *c, enum run_word word, const struct control_line *said)
+{
+    struct control_word *w = &c->words[word];
+
+    buf_clear(&w->text);
+    buf_add(&w->text, said->text, said->len);
+    w->waits = true;
+}
+
 static void on_line(void *arg, const char *line, size_t n, bool cut)
 {
     struct control_fd *c = arg;
@@ -104,9 +117,11 @@ static void on_line(void *arg, const char *line, size_t n, bool cut)
     control_line_parse(line, n, &said);
     switch (said.kind) {
     case CONTROL_PROGRESS:
-        buf_clear(&c->progress);
-        buf_add(&c->progress, said.text, said.len);
-        c->has_progress = true;
+        note_word(c, RUN_PROGRESS, &said);
+        break;
+    case CONTROL_CHECKPOINT:
+        if (run_checkpoint_fits(c->output->id, c->output->queue, said.text, said.len, cut))
+            note_word(c, RUN_CHECKPOINT, &said);
         break;
     case CONTROL_RETRY_IN:
         c->ret->retry_in_ms = said.ms;
@@ -143,22 +158,32 @@ void control_fd_add(struct control_fd *c, const char *p, size_t n)
     lines_feed(&c->lines, p, n, on_line, c);
 }
 
-static void hand_on(struct control_fd *c)
+static void hand_on(struct control_fd *c, enum run_word word)
 {
-    if (c->has_progress && c->tell != NULL)
-        c->tell(c->arg, buf_str(&c->progress), c->progress.len);
-    c->has_progress = false;
+    struct control_word *w = &c->words[word];
+
+    if (w->waits && c->tell != NULL)
+        c->tell(c->arg, word, buf_str(&w->text), w->text.len);
+    w->waits = false;
 }
 
 struct mono control_fd_tick(struct control_fd *c, struct mono now)
 {
-    if (!c->has_progress)
-        return MONO_NEVER;
-    if (mono_before(now, c->progress_at))
-        return c->progress_at;
-    hand_on(c);
-    c->progress_at = mono_add_ms(now, CONTROL_PROGRESS_MS);
-    return MONO_NEVER;
+    struct mono next = MONO_NEVER;
+
+    for (size_t i = 0; i < WORDS; i++) {
+        struct control_word *w = &c->words[i];
+
+        if (!w->waits)
+            continue;
+        if (mono_before(now, w->at)) {
+            next = mono_min(next, w->at);
+            continue;
+        }
+        hand_on(c, (enum run_word)i);
+        w->at = mono_add_ms(now, CONTROL_TELL_MS);
+    }
+    return next;
 }
 
 void control_fd_end(struct control_fd *c)
@@ -166,5 +191,6 @@ void control_fd_end(struct control_fd *c)
     c->is_ending = true;
     lines_end(&c->lines, on_line, c);
     children_end(&c->ret->children, false);
-    hand_on(c);
+    for (size_t i = 0; i < WORDS; i++)
+        hand_on(c, (enum run_word)i);
 }

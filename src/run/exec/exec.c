@@ -563,7 +563,7 @@ void exec_run(const struct exec_order *order, struct exec_slot *slot,
     r.ret = ret;
     r.cause = RUN_EXITED;
     output_init(&r.output, order->id, order->queue);
-    control_fd_init(&r.control, &r.output, ret, r.hooks->progress, r.hooks->arg);
+    control_fd_init(&r.control, &r.output, ret, r.hooks->told, r.hooks->arg);
     for (int i = 0; i < PIPES; i++)
         r.pipes.ours[i] = r.pipes.theirs[i] = -1;
     if (start(&r))

@@ -47,13 +47,13 @@ struct exec_order {
 
 /*
  * exec_run calls these on the pool thread while the job runs. They must not block for long; each
- * may be NULL. progress comes at most ten times a second: the latest text wins, and the last one is
- * always told.
+ * may be NULL. Each word is told at most ten times a second: the latest text wins, and the last one
+ * is always told.
  */
 struct exec_hooks {
-    void (*spawned)(void *arg, pid_t pid);                   /* pid leads its process group */
-    void (*ended)(void *arg);                                /* the process was waited for */
-    void (*progress)(void *arg, const char *text, size_t n); /* `progress …` on fd 3 */
+    void (*spawned)(void *arg, pid_t pid); /* pid leads its process group */
+    void (*ended)(void *arg);              /* the process was waited for */
+    void (*told)(void *arg, enum run_word word, const char *text, size_t n); /* on fd 3 */
     void *arg;
 };
 

@@ -74,6 +74,9 @@ struct later_job {
     const char *schedule;
     int64_t occurrence_ms;
     const char *topic; /* under which it was published; "" for none */
+    /* Since version 1.3. The last checkpoint of an earlier attempt; NULL for none. And what the
+     * variable LATER_STEP has to be for `later step`, NULL where there is none (doc/resume.md). */
+    const char *checkpoint, *step;
 };
 
 /* What run may ask of the daemon, only from the thread that was called. Texts are copied. */
@@ -101,6 +104,10 @@ struct later_host {
      * refused makes the run fail. Look at `size` of the host before you call it. */
     void (*add)(const struct later_host *host, const char *const *words, const size_t *lens,
                 size_t n);
+    /* Since version 1.3. Where the next attempt goes on: a text of at most 4096 bytes, which it
+     * finds in `checkpoint`. The last one counts; "": none. It is kept within a second. Look at
+     * `size` of the host before you call it. */
+    void (*checkpoint)(const struct later_host *host, const char *text);
 };
 
 struct later_plugin {

@@ -62,8 +62,8 @@ static void tell_progress(struct plugin_run *r, struct mono now)
         return;
     r->has_progress = false;
     r->progress_at = mono_add_ms(now, PROGRESS_MS);
-    if (r->hooks->progress != NULL)
-        r->hooks->progress(r->hooks->arg, r->progress, strlen(r->progress));
+    if (r->hooks->told != NULL)
+        r->hooks->told(r->hooks->arg, RUN_PROGRESS, r->progress, strlen(r->progress));
 }
 
 static void host_progress(const struct later_host *host, const char *text)
@@ -75,6 +75,19 @@ static void host_progress(const struct later_host *host, const char *text)
     r->has_progress = true;
     exec_slot_say(r->slot, now);
     tell_progress(r, now);
+}
+
+/* Not rationed: what it was given is kept even if the plug-in crashes the next moment, as far as
+ * this worker lives. */
+static void host_checkpoint(const struct later_host *host, const char *text)
+{
+    struct plugin_run *r = run_of(host);
+    size_t n = strnlen(text, RUN_CHECKPOINT_BYTES + 1);
+
+    exec_slot_say(r->slot, mono_now());
+    if (r->hooks->told != NULL &&
+        run_checkpoint_fits(r->order->job.id, r->order->job.queue, text, n, false))
+        r->hooks->told(r->hooks->arg, RUN_CHECKPOINT, text, n);
 }
 
 static void host_log(const struct later_host *host, enum later_level level, const char *text)
@@ -221,7 +234,7 @@ void plugin_run(const struct plugin_order *order, struct exec_slot *slot,
 {
     const struct later_plugin *face = order->plugin->face;
     struct plugin_run r = {{sizeof(r.host), host_progress, host_log, host_result, host_retry_in,
-                            host_cancelled, host_add},
+                            host_cancelled, host_add, host_checkpoint},
                            order,
                            slot,
                            hooks,

@@ -66,10 +66,11 @@ struct pool {
     bool quit;
 };
 
-struct pool_progress {
+struct pool_told {
     struct pool_work work; /* first */
     unsigned place;
     uint64_t serial;
+    enum run_word word;
     char *text;
 };
 
@@ -84,10 +85,10 @@ static void on_ended(struct pool *pool, struct pool_place *at)
     at->busy = false;
 }
 
-static void on_told(const struct pool *pool, struct pool_progress *p)
+static void on_told(const struct pool *pool, struct pool_told *p)
 {
-    if (pool->events.progress != NULL)
-        pool->events.progress(pool->events.arg, p->place, p->serial, p->text);
+    if (pool->events.told != NULL)
+        pool->events.told(pool->events.arg, p->place, p->serial, p->word, p->text);
     free(p->text);
     free(p);
 }
@@ -101,8 +102,8 @@ static void on_mail(void *arg, struct mail *mail)
     case POOL_PLACE:
         on_ended(arg, (struct pool_place *)mail);
         break;
-    case POOL_PROGRESS:
-        on_told(arg, (struct pool_progress *)mail);
+    case POOL_TOLD:
+        on_told(arg, (struct pool_told *)mail);
         break;
     case POOL_TASK:
         task->done(task);
@@ -120,21 +121,22 @@ static void on_rest(void *arg)
 
 /* ---- on the threads */
 
-static void on_progress(void *arg, const char *text, size_t n)
+static void on_word(void *arg, enum run_word word, const char *text, size_t n)
 {
     const struct pool_place *at = arg;
-    struct pool_progress *p = mem_new(sizeof(*p));
+    struct pool_told *p = mem_new(sizeof(*p));
 
-    p->work.kind = POOL_PROGRESS;
+    p->work.kind = POOL_TOLD;
     p->place = at->index;
     p->serial = at->serial;
+    p->word = word;
     p->text = mem_dup(text, n);
     mailbox_post(at->pool->box, &p->work.mail);
 }
 
 static void run_place(struct pool_place *at)
 {
-    const struct exec_hooks hooks = {NULL, NULL, on_progress, at};
+    const struct exec_hooks hooks = {NULL, NULL, on_word, at};
 
     if (at->exec == NULL) {
         at->report.end = RUN_HOST_ILL;

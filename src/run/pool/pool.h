@@ -30,7 +30,7 @@ struct pool;
  * report; the place is free when it has returned. */
 struct pool_events {
     void (*ended)(void *arg, unsigned place, const struct run_report *report);
-    void (*progress)(void *arg, unsigned place, uint64_t serial, const char *text);
+    void (*told)(void *arg, unsigned place, uint64_t serial, enum run_word word, const char *text);
     void (*rest)(void *arg); /* after the last of all events that came at the same time */
     void *arg;
 };
@@ -67,7 +67,7 @@ struct pool_task {
         struct mail mail; /* first */
         struct pool_work *next;
         bool is_quick; /* not worth rousing a thread for, while another one is awake */
-        enum { POOL_PLACE, POOL_TASK, POOL_PROGRESS } kind;
+        enum { POOL_PLACE, POOL_TASK, POOL_TOLD } kind;
     } work;                               /* private to the pool */
     void (*run)(struct pool_task *task);  /* on a thread of the pool */
     void (*done)(struct pool_task *task); /* then on the main thread; may free the task */

@@ -123,11 +123,11 @@ static void on_ended(void *arg, unsigned place, const struct run_report *report)
     s->events.ended(s->events.arg, place, report);
 }
 
-static void on_progress(void *arg, unsigned place, const char *text)
+static void on_told(void *arg, unsigned place, enum run_word word, const char *text)
 {
     struct stream *s = arg;
 
-    s->events.progress(s->events.arg, place, text);
+    s->events.told(s->events.arg, place, word, text);
 }
 
 static void on_rest(void *arg, struct stream_proc *p)
@@ -284,8 +284,8 @@ struct stream *stream_new(struct loop *loop, struct pool *pool, const struct str
     s->conf.envp = mem_dup_list(conf->envp, 0, NULL);
     s->events = *events;
     s->capacity = UINT_MAX;
-    s->proc_events = (struct stream_proc_events){
-        on_ready, on_ended, on_progress, on_rest, on_ending, on_gone, s};
+    s->proc_events =
+        (struct stream_proc_events){on_ready, on_ended, on_told, on_rest, on_ending, on_gone, s};
     s->retry = loop_timer_new(loop, on_retry, s);
     make_up(s);
     return s;

@@ -21,7 +21,7 @@
 struct stream_events {
     /* The job has ended. The place is free when this has returned. */
     void (*ended)(void *arg, unsigned place, const struct run_report *report);
-    void (*progress)(void *arg, unsigned place, const char *text);
+    void (*told)(void *arg, unsigned place, enum run_word word, const char *text);
     void (*rest)(void *arg);     /* after the last of all events that came at the same time */
     void (*capacity)(void *arg); /* stream_capacity has changed */
     void (*closed)(void *arg);   /* after stream_close: all has ended, the stream will be freed */

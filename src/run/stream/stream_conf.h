@@ -42,7 +42,7 @@ struct stream_proc_events {
     /* It has greeted and takes jobs. */
     void (*ready)(void *arg, struct stream_proc *p);
     void (*ended)(void *arg, unsigned place, const struct run_report *report);
-    void (*progress)(void *arg, unsigned place, const char *text);
+    void (*told)(void *arg, unsigned place, enum run_word word, const char *text);
     /* After the last of all events that came at the same time. */
     void (*rest)(void *arg, struct stream_proc *p);
     /* From here on it takes no more jobs, for another cause than `retire`. At most once. */

@@ -213,12 +213,16 @@ static void take_end(struct stream_proc *p, struct stream_item *it, const struct
     finish(p, it, &ret);
 }
 
-static void tell_progress(struct stream_proc *p, const struct stream_item *it,
-                          const struct stream_answer *a)
+static void tell_word(struct stream_proc *p, const struct stream_item *it,
+                      const struct stream_answer *a, bool cut)
 {
-    CLEANUP_FREE char *text = mem_dup(a->text, a->len);
+    CLEANUP_FREE char *text = NULL;
+    bool is_checkpoint = a->word == STREAM_CHECKPOINT;
 
-    p->events->progress(p->events->arg, it->place, text);
+    if (is_checkpoint && !run_checkpoint_fits(it->id, p->log.queue, a->text, a->len, cut))
+        return;
+    text = mem_dup(a->text, a->len);
+    p->events->told(p->events->arg, it->place, is_checkpoint ? RUN_CHECKPOINT : RUN_PROGRESS, text);
 }
 
 /* An answer or an `add`, in this line; it: its job, NULL: none of this process. */
@@ -231,8 +235,8 @@ static void take(struct stream_proc *p, struct stream_item *it, const struct str
         take_add(p, it, a, cut);
     else if (it == NULL)
         stream_log_line(&p->log, LOG_LEVEL_WARN, "answer-without-job", line, n, cut);
-    else if (a->word == STREAM_PROGRESS)
-        tell_progress(p, it, a);
+    else if (a->word == STREAM_PROGRESS || a->word == STREAM_CHECKPOINT)
+        tell_word(p, it, a, cut);
     else if (a->word != STREAM_ALIVE)
         take_end(p, it, a, cut);
 }

@@ -83,8 +83,8 @@ bool stream_greeting_parse(const char *line, size_t n, struct stream_greeting *r
 
 static enum stream_word word_of(struct rest word)
 {
-    static const char *const words[] = {"",     "ok",       "retry", "fail",
-                                        "dead", "progress", "alive", "add"};
+    static const char *const words[] = {"",         "ok",         "retry", "fail", "dead",
+                                        "progress", "checkpoint", "alive", "add"};
 
     for (size_t i = 1; i < sizeof(words) / sizeof(words[0]); i++) {
         if (is_word(word, words[i]))

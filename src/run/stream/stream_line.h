@@ -9,6 +9,7 @@
  *   fail ID [TEXT]              failed: try again with backoff
  *   dead ID [TEXT]              never try again
  *   progress ID TEXT            how far the job is; shown, not kept
+ *   checkpoint ID TEXT          where the next attempt goes on; kept with the job
  *   alive [ID]                  the job (or each job) runs; its `heartbeat` time starts anew
  *   add ID QUEUE ...            a child of the job, as job/children.h says
  */
@@ -46,6 +47,7 @@ enum stream_word {
     STREAM_FAIL,
     STREAM_DEAD,
     STREAM_PROGRESS,
+    STREAM_CHECKPOINT,
     STREAM_ALIVE,
     STREAM_ADD,
 };

@@ -23,6 +23,7 @@ enum set { SOLO = 10, DEAD_SET, DONE_SET, PARKED, DUE, PINNED };
 /* Everything that Redis holds, as it came. */
 struct view {
     struct reply *jobs, *running, *tries, *errors, *failures, *results, *cancel, *progress, *await;
+    struct reply *resume;
     struct reply *heads, *prio, *names, *workers, *keys;
     struct reply *sets[PLAN_QUEUES][SETS_A_QUEUE];
 };
@@ -31,7 +32,7 @@ static void view_get(struct view *v)
 {
     struct reply **const each[] = {&v->jobs,    &v->running, &v->tries,    &v->errors, &v->failures,
                                    &v->results, &v->cancel,  &v->progress, &v->await,  &v->heads,
-                                   &v->prio,    &v->names,   &v->workers,  &v->keys};
+                                   &v->prio,    &v->names,   &v->workers,  &v->keys,   &v->resume};
 
     server_queue("HGETALL " R ":jobs");
     server_queue("ZRANGE " R ":running 0 -1 WITHSCORES");
@@ -47,6 +48,7 @@ static void view_get(struct view *v)
     server_queue("SMEMBERS " R ":names");
     server_queue("HKEYS " R ":workers");
     server_queue("KEYS later:*");
+    server_queue("HKEYS " R ":resume");
     for (unsigned q = 0; q < PLAN_QUEUES; q++) {
         for (unsigned s = 0; s < SETS_A_QUEUE; s++) {
             static const char *const names[] = {"solo:", "dead:", "done:", "parked:", "due:"};
@@ -73,7 +75,7 @@ static void view_free(struct view *v)
 {
     struct reply *const each[] = {v->jobs,    v->running, v->tries,    v->errors, v->failures,
                                   v->results, v->cancel,  v->progress, v->await,  v->heads,
-                                  v->prio,    v->names,   v->workers,  v->keys};
+                                  v->prio,    v->names,   v->workers,  v->keys,   v->resume};
 
     for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++)
         reply_free(each[i]);
@@ -264,6 +266,7 @@ static void check_jobs(const struct view *v)
     check_belongs(v, v->errors, 1, "errors");
     check_belongs(v, v->failures, 1, "failures");
     check_belongs(v, v->results, 1, "results");
+    check_belongs(v, v->resume, 1, "resume");
     check_belongs(v, v->await, 1, "await");
     check_running_only(v, v->cancel, "cancel");
     check_running_only(v, v->progress, "progress");

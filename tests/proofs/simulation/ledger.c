@@ -33,6 +33,8 @@ struct claim {
     char id[JOB_ID_LEN + 1];
     unsigned losses; /* losses of data before the claim */
     bool was_started, is_live;
+    int64_t checkpoint;    /* that its worker was told with it; 0: none */
+    int64_t told;          /* the last one of its handler */
     int64_t not_before_us; /* in world.now_us; 0 or less: it was due when it was claimed */
 };
 
@@ -188,6 +190,36 @@ static void release_unheard(struct entry *e)
 
 /* ---- steps */
 
+static struct claim *claim_of(const char *id, int64_t start)
+{
+    for (size_t i = nclaims; i > 0; i--) {
+        if (strcmp(claims[i - 1].id, id) == 0 && claims[i - 1].start == start)
+            return &claims[i - 1];
+    }
+    return NULL;
+}
+
+/* An attempt never puts an older checkpoint over a newer one. */
+static void take_checkpoint(struct entry *e, int64_t checkpoint)
+{
+    if (checkpoint < e->checkpoint)
+        world_break("I15-older", "%s start %lld has the checkpoint %lld, and now gets %lld", e->id,
+                    (long long)e->start, (long long)e->checkpoint, (long long)checkpoint);
+    e->checkpoint = checkpoint;
+}
+
+/* Another attempt may follow: it has to find what this one told, unless Redis has lost data since.
+ */
+static void check_kept(const struct entry *e)
+{
+    const struct claim *c = claim_of(e->id, e->start);
+
+    if (c != NULL && c->losses == nlosses && c->told > e->checkpoint)
+        world_break("I15-lost",
+                    "%s start %lld told the checkpoint %lld, and its end comes with %lld", e->id,
+                    (long long)e->start, (long long)c->told, (long long)e->checkpoint);
+}
+
 static void take_result(int64_t epoch, const char *const *r, const char *answer)
 {
     struct entry *e = ledger_find(r[0]);
@@ -218,6 +250,12 @@ static void take_result(int64_t epoch, const char *const *r, const char *answer)
     }
     if (strcmp(r[2], "progress") == 0)
         return;
+    if (strcmp(r[2], "checkpoint") == 0) {
+        take_checkpoint(e, atoll(r[7]));
+        return;
+    }
+    if (strcmp(r[2], "retry") == 0 || strcmp(r[2], "release") == 0 || strcmp(r[2], "dead") == 0)
+        check_kept(e);
     if (strcmp(r[2], "done") == 0 || strcmp(r[2], "result") == 0) {
         finish(e, DONE);
         e->chain.ends +=
@@ -470,6 +508,35 @@ static void take_claims(int64_t epoch, const struct reply *groups)
     }
 }
 
+/* Each claimed job that has a checkpoint comes with it. */
+static void take_checkpoints(const struct reply *groups, const struct reply *told)
+{
+    for (size_t i = 0; i < reply_count(told); i += 2) {
+        const struct entry *e = ledger_find(reply_str(item(told, i)));
+        struct claim *c = e != NULL ? claim_of(e->id, e->start) : NULL;
+
+        if (c == NULL || e->where != RUNNING)
+            world_break("I15-nobody", "a checkpoint of %s comes without a claim",
+                        reply_str(item(told, i)));
+        else
+            c->checkpoint = atoll(reply_str(item(told, i + 1)));
+    }
+    for (size_t i = 0; i < reply_count(groups); i++) {
+        const struct reply *group = item(groups, i);
+
+        for (size_t k = 0; k < group_size(group); k++) {
+            struct told t = told_of(group, k);
+            const struct entry *e = ledger_find(t.id);
+            const struct claim *c = find_claim(t.fence);
+
+            if (e != NULL && c != NULL && c->checkpoint != e->checkpoint)
+                world_break("I15-claim",
+                            "%s start %lld has the checkpoint %lld, its worker gets %lld", t.id,
+                            (long long)t.start, (long long)e->checkpoint, (long long)c->checkpoint);
+        }
+    }
+}
+
 static void on_step(int argc, const char *const *a, const struct reply *r)
 {
     const char *const *rest, *const *end = a + argc;
@@ -500,6 +567,7 @@ static void on_step(int argc, const char *const *a, const struct reply *r)
         take_children(rest + 1, &a[5], item(r, 2));
     check_solo(item(r, 3), a[2]);
     take_claims(epoch, item(r, 3));
+    take_checkpoints(item(r, 3), item(r, 10));
     if (reply_count(item(r, 6)) > 0)
         world_break("I8-error", "queue %s: %s", reply_str(item(item(r, 6), 0)),
                     reply_str(item(item(r, 6), 1)));
@@ -874,7 +942,7 @@ static void check_alone(const struct claim *c, const struct entry *e)
 }
 
 void ledger_run_started(const struct worker *w, const char *id, int64_t fence, int64_t attempt,
-                        int64_t attempts_max)
+                        int64_t attempts_max, int64_t checkpoint)
 {
     struct claim *c = find_claim(fence);
     struct entry *e = ledger_find(id);
@@ -900,10 +968,21 @@ void ledger_run_started(const struct worker *w, const char *id, int64_t fence, i
     if (attempt > attempts_max || (e != NULL && attempts_max != e->attempts_max))
         world_break("I4-attempts", "%s is started for the attempt %lld of %lld", id,
                     (long long)attempt, (long long)attempts_max);
+    if (checkpoint != (c->checkpoint > 0 ? c->checkpoint : -1))
+        world_break("I15-start", "%s is started with the checkpoint %lld, its claim has %lld", id,
+                    (long long)checkpoint, (long long)c->checkpoint);
     c->was_started = c->is_live = true;
     check_alone(c, e);
     if (e != NULL && e->start == c->start && c->losses == nlosses)
         e->ran = true;
+}
+
+void ledger_checkpoint_told(int64_t fence, int64_t checkpoint)
+{
+    struct claim *c = find_claim(fence);
+
+    if (c != NULL)
+        c->told = checkpoint;
 }
 
 void ledger_run_ended(int64_t fence)

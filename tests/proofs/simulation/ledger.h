@@ -69,7 +69,8 @@ struct entry {
     int member;      /* of the foreign queue, from 1; 0: none */
     char target[72]; /* w<epoch> or h<host>: of a broadcast to it */
     int64_t occurrence_ms;
-    bool is_ahead; /* an occurrence was added while it was still to come */
+    bool is_ahead;      /* an occurrence was added while it was still to come */
+    int64_t checkpoint; /* that Redis has; 0: none */
 };
 
 /* A raw member that waits. */
@@ -85,9 +86,11 @@ void ledger_end(void);
 /* Redis executed a call of `by`, sent at sent_us. */
 void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const char *const *argv,
                      const struct reply *reply);
-/* A handler starts; the numbers are those of its environment. */
+/* A handler starts; the numbers are those of its environment. checkpoint: -1 for none */
 void ledger_run_started(const struct worker *w, const char *id, int64_t fence, int64_t attempt,
-                        int64_t attempts_max);
+                        int64_t attempts_max, int64_t checkpoint);
+/* The handler with this fence tells its worker where the next attempt goes on. */
+void ledger_checkpoint_told(int64_t fence, int64_t checkpoint);
 void ledger_run_ended(int64_t fence);
 
 /* Call these together with server_save and server_lose. */

@@ -253,13 +253,23 @@ static int64_t number_of(const struct exec_order *order, const char *name)
     return -1;
 }
 
-static void on_progress(void *arg)
+/* Every run of this pool tells how far it is, and where its next attempt goes on: numbers that
+ * rise. */
+static void on_words(void *arg)
 {
+    static int64_t last;
     struct pool *pool = arg;
 
     for (unsigned i = 0; i < pool->nplaces; i++) {
-        if (pool->places[i].run != NULL)
-            pool->events.progress(pool->events.arg, i, pool->places[i].run->serial, "half");
+        struct run *r = pool->places[i].run;
+        char text[24];
+
+        if (r == NULL || !r->has_begun)
+            continue;
+        pool->events.told(pool->events.arg, i, r->serial, RUN_PROGRESS, "half");
+        (void)snprintf(text, sizeof(text), "%lld", (long long)++last);
+        ledger_checkpoint_told(r->fence, last);
+        pool->events.told(pool->events.arg, i, r->serial, RUN_CHECKPOINT, text);
     }
 }
 
@@ -296,13 +306,14 @@ uint64_t pool_start(struct pool *pool, unsigned place, const struct pool_order *
     }
     r->has_begun = true;
     ledger_run_started(pool->worker, r->id, r->fence, number_of(order, "LATER_ATTEMPT"),
-                       number_of(order, "LATER_ATTEMPTS_MAX"));
+                       number_of(order, "LATER_ATTEMPTS_MAX"),
+                       number_of(order, "LATER_CHECKPOINT"));
     give_fate(r, order->timeout_ms * MS);
     /* Some ids are poison for any worker. */
     if (plan->has_poison && r->id[JOB_ID_LEN - 1] % 4 == 0)
         trouble_poison(pool->worker);
     if (random_chance(150))
-        (void)world_in(random_between(1 * MS, 500 * MS), &pool->worker->owner, on_progress, pool,
+        (void)world_in(random_between(1 * MS, 500 * MS), &pool->worker->owner, on_words, pool,
                        NULL);
     return r->serial;
 }

@@ -12,7 +12,7 @@
 #include "plan.h"
 #include "world.h"
 
-#define WORKERS_MAX 64
+#define WORKERS_MAX 128
 #define WORKERS_FOLDERS 4
 
 /* The virtual loop has no watchers; it only knows its worker. */
