@@ -383,6 +383,7 @@ static int build(struct daemon *d, struct err *err)
     if (d->runner == NULL)
         return -1;
     runner_set_guard(d->runner, d->guard);
+    d->job_steps = job_steps_new(d->loop, d->link, d->runner, d->conf->root);
     d->sched = sched_new(&sched_conf, &daemon_ops, d);
     d->orphans = orphans_new(d->loop, d->link, d->conf->root, &d->me, daemon_on_orphans_ended, d);
     if (d->orphans == NULL)
@@ -397,6 +398,7 @@ static int build(struct daemon *d, struct err *err)
 static void tear_down(struct daemon *d)
 {
     runner_free(d->runner);
+    job_steps_free(d->job_steps);
     stray_keys_free(d->stray_keys);
     parts_free(&d->parts);
     sched_free(d->sched);

@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 #include "daemon/embedded.h"
 #include "daemon/handler_defects.h"
+#include "daemon/job_steps.h"
 #include "daemon/parts.h"
 #include "daemon/probe_socket.h"
 #include "daemon/signals.h"
@@ -44,6 +45,7 @@ struct daemon {
     struct stray_keys *stray_keys;
     struct orphans *orphans;
     struct parts parts;
+    struct job_steps *job_steps;
     struct launches *launches; /* of conf */
     struct served_queues *served;
     struct handler_defects defects;

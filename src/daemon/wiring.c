@@ -159,6 +159,7 @@ static void op_registered(void *ctx, int64_t epoch)
     if (d->state_folder != NULL)
         state_folder_set_epoch(d->state_folder, epoch);
     parts_registered(&d->parts, epoch);
+    job_steps_registered(d->job_steps, epoch);
 }
 
 /* Jobs that still run when the stop is over are killed; they will be run again. */
@@ -460,6 +461,7 @@ static void on_down(void *arg, enum error_class class, const char *text)
         store_redis_reset(d->store);
         orphans_reset(d->orphans);
         parts_link_down(&d->parts);
+        job_steps_link_down(d->job_steps);
         sched_link_down(d->sched, mono_now());
     }
 }

@@ -3,6 +3,7 @@
 #include "json/failures.h"
 #include "json/outcome.h"
 #include "json/put.h"
+#include "json/steps.h"
 
 const struct field job_fields[] = {
     {"id", "id", FIELD_TEXT},
@@ -18,6 +19,7 @@ const struct field job_fields[] = {
     {"worker", "worker", FIELD_NUMBER},
     {"progress", "progress", FIELD_TEXT},
     {"cancelling", "cancelling since", FIELD_INSTANT},
+    {"checkpoint", "checkpoint", FIELD_TEXT},
     {"attempt", "attempts", FIELD_NUMBER},
     {"attempts_max", "attempts at most", FIELD_NUMBER},
     {"starts", "starts", FIELD_NUMBER},
@@ -48,6 +50,7 @@ json_t *shown_job_to_json(const struct reply *r)
 {
     const struct reply *last = reply_named(r, "outcome");
     json_t *line = json_object(), *failures = failures_to_json(reply_named(r, "failures"));
+    json_t *steps = steps_to_json(reply_named(r, "steps"));
     struct outcome outcome;
 
     fields_to_json(job_fields, job_nfields, r, line);
@@ -57,6 +60,8 @@ json_t *shown_job_to_json(const struct reply *r)
         outcome_to_json(&outcome, object);
         json_put(line, "outcome", object);
     }
+    if (steps != NULL)
+        json_put(line, "steps", steps);
     if (failures != NULL)
         json_put(line, "failures", failures);
     json_put_int(line, "payload_bytes", (int64_t)reply_len(reply_named(r, "payload")));

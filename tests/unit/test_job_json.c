@@ -99,7 +99,7 @@ static void test_dead(void **state)
     assert_string_equal(words_how("{\"state\":\"dead\",\"died_ms\":1,\"outcome\":{\"text\":1},"
                                   "\"payload\":\"x\"}",
                                   &how),
-                        "!text of the outcome is no text");
+                        "!text is no text");
 }
 
 static void test_refused(void **state)

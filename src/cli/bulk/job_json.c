@@ -9,14 +9,16 @@
 #include "base/text.h"
 #include "cli/show/json.h"
 #include "job/job.h"
+#include "job/step.h"
 #include "json/base64.h"
 #include "json/outcome.h"
+#include "json/steps.h"
 
 #define HEADER_MAX 2048 /* bytes, the limit of jobs.parse */
 #define NAME_MAX_BYTES 40
 
 /* Elements of a row of later_v1_export. */
-enum { ID, SCORE, DUE, RECORD, BIG, TRIES, LAST };
+enum { ID, SCORE, DUE, RECORD, BIG, TRIES, LAST, CHECKPOINT, STEPS };
 
 enum value_kind { NUMBER, SPAN, TEXT, ENCODED /* text; in the record as job.h says */ };
 
@@ -53,13 +55,17 @@ static const struct field {
     {'W', "pinned", "pinned", TEXT},
     {'\0', "unique_mode", "unique_mode", TEXT},
     {'\0', "token", "token", TEXT},
+    {'\0', "checkpoint", "checkpoint", TEXT},
 };
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
 /* Names that an export writes and an import ignores. */
-static const char *const told[] = {
-    "id",     "queue",    "state",   "raw",      "starts",     "attempt", "crashes",       "gate",
-    "worker", "progress", "died_ms", "until_ms", "cancelling", "outcome", "payload_bytes", NULL};
+static const char *const told[] = {"id",         "queue",    "state",         "raw",
+                                   "starts",     "attempt",  "crashes",       "gate",
+                                   "worker",     "progress", "died_ms",       "until_ms",
+                                   "cancelling", "outcome",  "payload_bytes", "added_ms",
+                                   "started_ms", "failures", "caused",        "callback_of",
+                                   NULL};
 
 /* ---- to JSON */
 
@@ -161,6 +167,18 @@ static void put_end(json_t *line, const struct reply *row, const char *state)
     (void)json_object_set_new(line, "outcome", object);
 }
 
+/* What the job has kept for its next attempt. */
+static void put_kept(json_t *line, const struct reply *row)
+{
+    const struct reply *checkpoint = reply_at(row, CHECKPOINT);
+    json_t *steps = steps_to_json(reply_at(row, STEPS));
+
+    if (reply_len(checkpoint) > 0)
+        json_put_bytes(line, "checkpoint", reply_str(checkpoint), reply_len(checkpoint));
+    if (steps != NULL)
+        (void)json_object_set_new(line, "steps", steps);
+}
+
 static int put_job(json_t *line, const struct reply *row, const char *state)
 {
     const char *record = reply_str(reply_at(row, RECORD));
@@ -172,6 +190,7 @@ static int put_job(json_t *line, const struct reply *row, const char *state)
         return -1;
     put_tries(line, reply_at(row, TRIES));
     put_end(line, row, state);
+    put_kept(line, row);
     if (record[0] == '+' && reply_len(big) == 0)
         return -1;
     if (record[0] == '+')
@@ -281,6 +300,55 @@ static bool is_default(const struct field *f, const json_t *value)
     return f == &fields[0] && json_is_integer(value) && json_integer_value(value) == 5;
 }
 
+/* Append the text of NAME, or the bytes of NAME_base64, of an object. keeps_lines: else a line feed
+ * becomes a blank. Nothing if there is neither. */
+static int put_text(struct buf *out, const json_t *object, const char *name, bool keeps_lines,
+                    struct err *err)
+{
+    CLEANUP_FREE char *encoded = mem_printf("%s_base64", name);
+    const json_t *text = json_object_get(object, name), *base64 = json_object_get(object, encoded);
+    size_t at = out->len;
+
+    if ((text != NULL && !json_is_string(text)) || (base64 != NULL && !json_is_string(base64)))
+        return err_set(err, ERR_FORMAT, "%s is no text", name);
+    if (text != NULL)
+        buf_add(out, json_string_value(text), json_string_length(text));
+    else if (base64 != NULL &&
+             base64_get(out, json_string_value(base64), json_string_length(base64)) < 0)
+        return err_set(err, ERR_FORMAT, "%s is not in base 64", encoded);
+    for (; at < out->len && !keeps_lines; at++)
+        out->data[at] = out->data[at] == '\n' ? ' ' : out->data[at];
+    return 0;
+}
+
+/* What its steps have printed, as steps_to_json has told it. */
+static int add_steps(struct reading *r, const json_t *value, struct err *err)
+{
+    CLEANUP_BUF struct buf all = BUF_INIT;
+    const json_t *step;
+    size_t i;
+
+    if (!json_is_array(value))
+        return err_set(err, ERR_FORMAT, "steps is no list");
+    json_array_foreach(value, i, step)
+    {
+        const char *name = json_string_value(json_object_get(step, "name"));
+        CLEANUP_BUF struct buf output = BUF_INIT;
+
+        if (name == NULL || !step_is_name(name))
+            return err_set(err, ERR_FORMAT, "step %zu has no name that a step may have", i + 1);
+        if (put_text(&output, step, "output", true, err) < 0)
+            return -1;
+        buf_printf(&all, "%s %zu\n", name, output.len);
+        buf_add(&all, output.data, output.len);
+    }
+    call_args_puts(r->words, "steps");
+    call_args_add(r->words, buf_str(&all), all.len);
+    r->options++;
+    r->is_alone = true;
+    return 0;
+}
+
 /* Read one name of the object. A payload is only kept for later, since it must be the last word. */
 static int read_name(struct reading *r, const char *name, const json_t *value, struct err *err)
 {
@@ -292,6 +360,8 @@ static int read_name(struct reading *r, const char *name, const json_t *value, s
         r->payload = name;
         return 0;
     }
+    if (strcmp(name, "steps") == 0)
+        return add_steps(r, value, err);
     for (size_t i = 0; i < FIELDS; i++) {
         const char *of = fields[i].name;
 
@@ -301,8 +371,8 @@ static int read_name(struct reading *r, const char *name, const json_t *value, s
             return 0;
         r->options++;
         r->has_token = r->has_token || strcmp(of, "token") == 0;
-        r->is_alone =
-            r->is_alone || r->has_token || strcmp(of, "unique") == 0 || strcmp(of, "pinned") == 0;
+        r->is_alone = r->is_alone || r->has_token || strcmp(of, "unique") == 0 ||
+                      strcmp(of, "pinned") == 0 || strcmp(of, "checkpoint") == 0;
         return add_option(r->words, &fields[i], value, is_base64, err);
     }
     for (size_t i = 0; told[i] != NULL; i++) {
@@ -339,27 +409,6 @@ static int add_token(struct reading *r, const json_t *line, struct err *err)
                          (unsigned long long)hash_of(json_object_get(line, r->payload)));
     r->options++;
     r->is_alone = true;
-    return 0;
-}
-
-/* Append the text of NAME, or the bytes of NAME_base64, of an object. keeps_lines: else a line feed
- * becomes a blank. Nothing if there is neither. */
-static int put_text(struct buf *out, const json_t *object, const char *name, bool keeps_lines,
-                    struct err *err)
-{
-    CLEANUP_FREE char *encoded = mem_printf("%s_base64", name);
-    const json_t *text = json_object_get(object, name), *base64 = json_object_get(object, encoded);
-    size_t at = out->len;
-
-    if ((text != NULL && !json_is_string(text)) || (base64 != NULL && !json_is_string(base64)))
-        return err_set(err, ERR_FORMAT, "%s of the outcome is no text", name);
-    if (text != NULL)
-        buf_add(out, json_string_value(text), json_string_length(text));
-    else if (base64 != NULL &&
-             base64_get(out, json_string_value(base64), json_string_length(base64)) < 0)
-        return err_set(err, ERR_FORMAT, "%s of the outcome is not in base 64", encoded);
-    for (; at < out->len && !keeps_lines; at++)
-        out->data[at] = out->data[at] == '\n' ? ' ' : out->data[at];
     return 0;
 }
 

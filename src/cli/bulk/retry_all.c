@@ -45,14 +45,16 @@ static bool is_overtaken(const struct err *err)
     return ask_is_refusal(err, "ELATER_STATE") || ask_is_refusal(err, "ELATER_NOJOB");
 }
 
-/* Due in so many ms. 1: retried. 0: it was not dead any more. -1 with err. */
-static int retry(struct cli *cli, const char *id, int64_t ms, struct err *err)
+/* It is due in so many ms. 1: retried. 0: it was not dead any more. -1 with err. */
+static int retry(struct cli *cli, const struct retry_order *order, const char *id, int64_t ms,
+                 struct err *err)
 {
     char when[32];
     struct reply *r;
 
     (void)snprintf(when, sizeof(when), "+%lldms", (long long)ms);
-    r = ask_words(&cli->server, err, "later_retry", id, when, NULL);
+    r = ask_words(&cli->server, err, "later_retry", id, when,
+                  order->is_from_start ? "from_start" : NULL, NULL);
     if (r == NULL)
         return is_overtaken(err) ? 0 : -1;
     reply_free(r);
@@ -92,8 +94,8 @@ int retry_all(struct cli *cli, const struct retry_order *order, struct err *err)
         /* In floating point: the product of spread and i could overflow. */
         double share = (double)i / (double)n;
 
-        result =
-            retry(cli, ids.data + i * ID_BYTES, (int64_t)((double)order->spread_ms * share), err);
+        result = retry(cli, order, ids.data + i * ID_BYTES,
+                       (int64_t)((double)order->spread_ms * share), err);
         retried += result > 0;
     }
     show(cli, order->queue, retried);

@@ -9,6 +9,7 @@ struct retry_order {
     const char *queue;
     struct row_filter filter; /* which of its dead jobs */
     int64_t spread_ms;        /* make them due evenly over this time; 0: at once */
+    bool is_from_start;       /* forget what they have kept */
 };
 
 /* Returns as a verb's run(). */

@@ -182,7 +182,8 @@ const struct cli_verb cmd_reschedule = {
 
 static int retry_one(struct cli *cli, const char *id, struct err *err)
 {
-    return act(cli, "later_retry", id, NULL, err);
+    return act(cli, "later_retry", id, cli_value(cli, "from-start") != NULL ? "from_start" : NULL,
+               err);
 }
 
 /* Whether it may be a job: j and 11 characters, QUEUE@KEY, @2. */
@@ -208,7 +209,8 @@ static int retry_ids(struct cli *cli, struct err *err)
 
 static int retry_queue(struct cli *cli, struct err *err)
 {
-    struct retry_order order = {.queue = cli->argv[0]};
+    struct retry_order order = {.queue = cli->argv[0],
+                                .is_from_start = cli_value(cli, "from-start") != NULL};
 
     if (row_filter_read(cli, &order.filter, err) < 0 ||
         cli_duration(cli, "spread", &order.spread_ms, err) < 0)
@@ -234,6 +236,7 @@ static const struct cli_option retry_options[] = {
     {"reason", "TEXT", "those that died with this reason (ls --by reason); * and ? as in a shell"},
     {"key", "KEY", "those with this key"},
     {"spread", "D", "with a queue: make them due evenly over this time"},
+    {"from-start", NULL, "forget their checkpoints and the steps that they have kept"},
     {NULL, NULL, NULL},
 };
 

@@ -9,6 +9,7 @@
 #include "cli/show/out.h"
 #include "json/job.h"
 #include "json/outcome.h"
+#include "json/steps.h"
 
 #define PAYLOAD_SHOWN 1024
 
@@ -39,6 +40,17 @@ static void put_outcome(const struct outcome *o, int64_t now_ms)
     out_lines(o->output, o->output_len);
 }
 
+static void put_steps(const struct reply *steps)
+{
+    struct kept_step s;
+
+    for (size_t at = 0, n = 0; steps_next(steps, &at, &s); n++) {
+        out_label(n == 0 ? "steps kept" : "");
+        out_text(s.name, s.name_len);
+        out_printf(", %zu %s\n", s.output_len, s.output_len == 1 ? "byte" : "bytes");
+    }
+}
+
 static void put_payload(const char *id, const struct reply *payload)
 {
     size_t n = reply_len(payload);
@@ -62,6 +74,7 @@ static void show(struct cli *cli, const struct reply *r)
     struct outcome outcome;
 
     fields_show(job_fields, job_nfields, r, now_ms);
+    put_steps(reply_named(r, "steps"));
     if (outcome_parse(reply_str(last), reply_len(last), &outcome) == 0)
         put_outcome(&outcome, now_ms);
     failures_show(reply_named(r, "failures"), now_ms);
