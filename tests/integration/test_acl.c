@@ -367,12 +367,13 @@ static void says_setup(const char *name, const char *command)
 /* No right of the user is missing: who may load it does so once. */
 static void test_without_the_library(void **state)
 {
-    CLEANUP_FREE char *daemon =
-        mem_printf("mkdir -p $DIR/none; echo secret >$DIR/password; chmod 600 $DIR/password\n"
-                   "printf '%%s\\n' 'redis: unix:worker@%s' \"redis_password_file: $DIR/password\" "
-                   "'state_dir: none' \"handlers_dir: $DIR/none\" >$DIR/none.yaml\n"
-                   "timeout 20 $LATERD --config $DIR/none.yaml 2>&1 | grep -m 1 administrator",
-                   redis.sock);
+    CLEANUP_FREE char *daemon = mem_printf(
+        "mkdir -p $DIR/none; echo secret >$DIR/password; chmod 600 $DIR/password\n"
+        "printf '%%s\\n' 'redis: unix:worker@%s' \"redis_password_file: $DIR/password\" "
+        "'state_dir: none' \"handlers_dir: $DIR/none\" >$DIR/none.yaml\n"
+        "{ timeout 20 $LATERD --config $DIR/none.yaml 2>&1 & echo $! >$DIR/none.pid; wait; } | "
+        "{ grep -m 1 administrator; status=$?; kill $(cat $DIR/none.pid); exit $status; }",
+        redis.sock);
 
     (void)state;
     reply_free(test_redis_call(&redis, "FUNCTION", "FLUSH", NULL));
