@@ -123,6 +123,67 @@ static void test_collect_is_bounded_and_ends_go_first(void **state)
     assert_int_equal(l.unended, 0);
 }
 
+/* A checkpoint goes before the end of its attempt, at most twice a second, and again after a failed
+ * step. */
+static void test_checkpoints(void **state)
+{
+    struct held_jobs l = {0};
+    struct store_result out[8];
+    struct held_job *h = run(&l, add(&l, 1, 7));
+    struct mono later = mono_add_ms(NOW, HELD_CHECKPOINT_MS);
+
+    (void)state;
+    assert_int_equal(held_checkpoint_at(&l).us, MONO_NEVER.us);
+    held_note_checkpoint(&l, h, "one");
+    held_note_checkpoint(&l, h, "two");
+    assert_false(mono_before(NOW, held_checkpoint_at(&l)));
+    assert_int_equal(held_collect(&l, NOW, out, 8), 1);
+    assert_int_equal(out[0].verb, STORE_CHECKPOINT);
+    assert_string_equal(out[0].output, "two");
+    assert_int_equal(out[0].start, 7);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 0);
+    held_note_checkpoint(&l, h, "three");
+    assert_int_equal(held_collect(&l, NOW, out, 8), 0);
+    assert_int_equal(held_checkpoint_at(&l).us, later.us);
+    held_unsend(&l); /* whether the first one has arrived is unknown; the last one counts */
+    assert_int_equal(held_collect(&l, later, out, 8), 1);
+    assert_string_equal(out[0].output, "three");
+    /* The end of an attempt does not wait for the half second, but for its checkpoint. */
+    held_note_checkpoint(&l, h, "four");
+    end(&l, h, STORE_RETRY);
+    assert_int_equal(held_collect(&l, later, out, 8), 2);
+    assert_string_equal(out[0].output, "four");
+    assert_int_equal(out[1].verb, STORE_RETRY);
+    held_unsend(&l);
+    assert_int_equal(held_collect(&l, later, out, 8), 2);
+    held_resend_checkpoint(&l, h);
+    held_leave(&l, h);
+    assert_int_equal(held_collect(&l, later, out, 8), 2);
+    held_remove(&l, h);
+    /* No attempt follows a job that is done, unless its children are refused. */
+    h = run(&l, add(&l, 2, 1));
+    held_note_checkpoint(&l, h, "done");
+    end(&l, h, STORE_DONE);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 1);
+    assert_int_equal(out[0].verb, STORE_DONE);
+    held_children_refused(&l, h, &(struct verdict){.verb = STORE_RETRY, .reason = "no"});
+    assert_int_equal(held_collect(&l, NOW, out, 8), 2);
+    assert_string_equal(out[0].output, "done");
+    /* Nor does a job that is lost tell anything; and a step has room for ends, too. */
+    held_clear(&l);
+    h = run(&l, add(&l, 3, 1));
+    held_note_checkpoint(&l, h, "lost");
+    held_move(&l, h, HELD_LOST);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 0);
+    for (unsigned i = 10; i < 20; i++)
+        held_note_checkpoint(&l, run(&l, add(&l, i, 1)), "x");
+    end(&l, add(&l, 20, 1), STORE_DONE);
+    assert_int_equal(held_collect(&l, NOW, out, 8), 5);
+    assert_int_equal(out[4].verb, STORE_DONE);
+    held_clear(&l);
+    assert_int_equal(l.checkpoints, 0);
+}
+
 /* The result of a job with a next one is told as such; its end is not plain. */
 static void test_result_goes_on(void **state)
 {
@@ -366,6 +427,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_life),
         cmocka_unit_test(test_collect_is_bounded_and_ends_go_first),
+        cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_result_goes_on),
         cmocka_unit_test(test_children_of_a_step),
         cmocka_unit_test(test_left_results_go_first),
