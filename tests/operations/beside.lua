@@ -11,11 +11,46 @@ local server = require 'toy.server'
 local ways = require 'ways'
 
 local ROOT = ways.ROOT
-local CALLS = 120 -- of each seed
 local QUEUES = {'a', 'b', 'c'}
 local WORKERS = 2
+-- Keys of jobs: those of the tenants of fair queues, too.
+local PLAIN = {'k1', 'k2', 'k3'}
+local ODD = {'k1', 'k2', 'k3', 'k1', 'a"b', "it's", 'x:y', 'a:', '9:', 'lock:x', 'K=x', 'w=3:k1', '[', '(', '!', '[a', '(b',
+             'k1!', '%s', '-', '+', '~', '0', '00', '5', 'fair', '\1\2', 'a\0b', '\127', '\255\254', string.rep('n', 128),
+             string.rep('n', 127) .. 'o'}
+local GATES = {'', 'lock=q', 'sem=s', 'sem=u{key}', 'lock=l{key} sem=t', 'rate=r'}
+local FAIR = {'fair=1', 'fair=1', 'fair=1 w=3:k1', 'fair=1 w=2:k2 sem=v{key}', 'fair=1 w=2:a: w=9:\255\254',
+              'fair=1 w=1000:k1 w=7:a"b w=2:[ w=3:' .. string.rep('n', 128), 'fair=1 w=5:w=3:k1 sem=big',
+              'fair=1 lock=l{key}', 'fair=1 sem=s', 'fair=1 sem=t', 'fair=1 rate=r'}
 local VERBS = {{'done', 'retry', 'retry', 'dead', 'release', 'progress', 'result'}, {'retry', 'retry', 'progress'},
                {'done', 'done', 'retry'}}
+
+-- Seeds are of three kinds: 1 anything; 2 fair queues; 3 fair queues of which most steps go over rows. For each kind: the
+-- values of which a seed takes one, in percent unless told.
+local KINDS = {1, 2, 1, 3} -- of a seed and those behind it
+local SETTINGS = {
+  {'calls', {120}, {140}, {140}},
+  {'keys', {PLAIN}, {ODD}, {ODD}},
+  {'keyed', {30}, {30, 90, 100}, {30, 90, 100}},
+  {'most_added', {40}, {40, 90}, {40, 90}},
+  {'first_priority', {3}, {0}, {0}},
+  {'fair', {0, 50, 100}, {50, 100, 100, 100}, {50, 100, 100, 100}},
+  {'gated', {0, 30, 100}, {0, 0, 5, 30}, {0, 0, 2}},
+  {'rare', {0, 0, 10, 60}, {0, 0, 10, 60}, {0, 0, 0, 10}},
+  {'ranked', {0, 0, 5, 60}, {0, 5, 60, 100}, {0, 5, 60, 100}},
+  {'unique', {0, 0, 5, 60}, {0, 0, 5, 60}, {0, 0, 0, 20}},
+  {'batched', {0, 0, 20, 90}, {0, 0, 20, 90}, {0, 0, 0, 90}},
+  {'kept', {20, 50, 90}, {20, 50, 90}, {20, 50, 90}},
+  {'plain', {100, 100, 90, 40, 0}, {100, 100, 90, 40, 0}, {100, 100, 95}},
+  {'verbs', VERBS, VERBS, {{'done', 'dead', 'progress'}, {'done'}}},
+  {'delay', {0, 1500, 1500}, {0, 1500, 1500}, {0, 1500, 1500}}, -- ms
+  {'size', {1, 1, 1, 1, 1, 1, 1, 16000}, {1, 1, 1, 1, 1, 12000}, {1, 1, 1, 1, 1, 16000}} -- of a payload
+}
+
+-- Each move with its weight for each kind; those behind the first four only where the seed has them.
+local WEIGHTS = {{'step', 50, 50, 60}, {'add', 25, 25, 20}, {'wait', 15, 15, 15}, {'beat', 2, 2, 1}, {'cancel', 4, 4, 3},
+                 {'move', 4, 4, 3}, {'lock', 6, 6, 1}, {'limit', 4, 4, 1}, {'gates', 4, 4, 1}, {'pause', 2, 2, 0},
+                 {'batch', 3, 3, 0}, {'tail', 1, 1, 1}, {'await', 3, 3, 0}, {'damage', 3, 3, 0}, {'foreign', 3, 3, 0}}
 
 local random = math.random
 
@@ -29,7 +64,7 @@ end
 
 -- ---- what happens
 
-local world -- {call(name, ...) -> reply or {err}, ids: of all jobs, workers: {epoch, held: {id, start, queue}*}*}
+local world -- {call(name, ...) -> reply or {err}, ids: of all jobs, workers: {epoch, held: {id, start, queue}*}*, settings}
 
 local function add(args, ...)
   for _, word in ipairs({...}) do
@@ -67,16 +102,16 @@ end
 local moves = {}
 
 function moves.add()
-  for _ = 1, one_of({1, 1, 2, 8, 40}) do
+  for _ = 1, one_of({1, 1, 2, 8, world.most_added}) do
     local args = {one_of(QUEUES)}
-    if chance(30) then
-      add(args, 'key', 'k' .. random(3))
+    if chance(world.keyed) then
+      add(args, 'key', one_of(world.keys))
     end
     if chance(world.gated) then
       put_gates(args)
     end
     if chance(world.ranked) then
-      add(args, 'priority', random(3, 6))
+      add(args, 'priority', random(world.first_priority, 9 - world.first_priority))
     end
     if chance(world.unique) then
       add(args, 'unique', 'u' .. random(40), 'unique_mode', one_of({'drop', 'replace', 'move'}))
@@ -91,7 +126,7 @@ function moves.add()
       add(args, 'batch', one_of({'m', 'n'}))
     end
     if chance(25) then
-      add(args, 'in', random(0, 3000) .. 'ms')
+      add(args, 'in', one_of({random(0, 3000), random(0, 3000), 60000}) .. 'ms')
     end
     if chance(30) then
       add(args, 'attempts', random(1, 4))
@@ -211,10 +246,8 @@ function moves.limit()
   end
 end
 
-local FAIR = {'fair=1', 'fair=1 w=3:k1', 'fair=1 lock=l{key}'}
-
 function moves.gates()
-  local gates = chance(world.fair) and FAIR or {'', 'lock=q', 'sem=s', 'sem=u{key}', 'lock=l{key} sem=t', 'rate=r'}
+  local gates = chance(world.fair) and FAIR or GATES
   world.call('later_v1_declare', world.workers[1].epoch, '0', '1', one_of(QUEUES), one_of(gates))
 end
 
@@ -275,10 +308,6 @@ function moves.foreign()
   end
 end
 
--- Each move with its weight; those behind the first four only where the seed has them.
-local WEIGHTS = {{'step', 50}, {'add', 25}, {'wait', 15}, {'beat', 2}, {'cancel', 4}, {'move', 4}, {'lock', 6}, {'limit', 4},
-                 {'gates', 4}, {'pause', 2}, {'batch', 3}, {'tail', 1}, {'await', 3}, {'damage', 3}, {'foreign', 3}}
-
 local function choose(weights)
   local total = 0
   for _, w in ipairs(weights) do
@@ -293,11 +322,11 @@ local function choose(weights)
   end
 end
 
-local function weights_of_seed()
+local function weights_of_seed(kind)
   local out = {}
   for i, w in ipairs(WEIGHTS) do
     if i <= 4 or chance(35) then
-      out[#out + 1] = w
+      out[#out + 1] = {w[1], w[1 + kind]}
     end
   end
   return out
@@ -345,12 +374,11 @@ local function play(seed, text, see, is_torn)
   counter.load(text)
   math.randomseed(seed)
   server.now_us = ways.START_US
-  world = {ids = {'j00000000000'}, workers = {}, lost = {}, gated = one_of({0, 30, 100}),
-           fair = one_of({0, 50, 100}), rare = one_of({0, 0, 10, 60}),
-           ranked = one_of({0, 0, 5, 60}), unique = one_of({0, 0, 5, 60}),
-           batched = one_of({0, 0, 20, 90}), size = chance(5) and 16000 or 1, tried = 0,
-           kept = one_of({20, 50, 90}), plain = one_of({100, 100, 90, 40, 0}), verbs = one_of(VERBS),
-           delay = one_of({0, 1500, 1500})}
+  world = {ids = {'j00000000000'}, workers = {}, lost = {}, tried = 0}
+  local kind = KINDS[seed % #KINDS + 1]
+  for _, values in ipairs(SETTINGS) do
+    world[values[1]] = one_of(values[1 + kind])
+  end
   function world.call(name, ...)
     server.now_us, server.published = server.now_us + 7, {}
     local reply = server.functions[name]({ROOT}, {...})
@@ -364,18 +392,20 @@ local function play(seed, text, see, is_torn)
     end
     return world.call('later_v2_step', ...)
   end
-  local weights = weights_of_seed()
+  local weights = weights_of_seed(kind)
   for i = 1, WORKERS do
     world.workers[i] = new_worker(i)
   end
   world.call('later_limit_set', 's', 'semaphore', '2')
   world.call('later_limit_set', 't', 'semaphore', '3', 'on_lost', 'kill')
   world.call('later_limit_set', 'u{key}', 'semaphore', '2')
+  world.call('later_limit_set', 'v{key}', 'semaphore', '20')
+  world.call('later_limit_set', 'big', 'semaphore', '200')
   world.call('later_batch', 'm', 'finally', 'a', 'x')
-  if world.fair == 100 then
+  for _ = 1, world.fair == 100 and #QUEUES or 0 do
     moves.gates()
   end
-  for _ = 1, CALLS do
+  for _ = 1, world.calls do
     local move = choose(weights)
     moves[move]()
     see(move, dump.keys(server.redis))
