@@ -980,6 +980,27 @@ static void test_a_start_behind_forgiven_debts(void **state)
     assert_string_equal(redis("ZRANGE R:fair-debts:mail 0 -1 WITHSCORES"), "[b 1000]");
 }
 
+/* Tenants whose debts count no more, and one whose debt does: a tidy drops some of them, and the steps
+ * behind it the rest. A queue with a due job never drops them all. */
+static void test_forgiving_goes_on(void **state)
+{
+    const char *w = worker_of_fair();
+
+    (void)state;
+    (void)add("mail key a x");
+    (void)redis("ZADD R:fair-debts:mail 5001 owes");
+    (void)redis("EVAL for\ti=1,7000\tdo\tredis.call('ZADD',KEYS[1],5000,i)\tend 1 "
+                "R:fair-debts:mail");
+    (void)send_args(4, (const char *[]){"HSET", ROOT ":fair", "mail", "5000 1"}, NULL);
+    (void)fcall("later_v1_tidy %s 1 mail 5000", w);
+    assert_string_equal(redis("ZCARD R:fair-debts:mail"), "5001");
+    for (int i = 0; i < 3; i++)
+        (void)fcall_step("%s 1 0 9 0 1 mail 0 9999", w);
+    assert_string_equal(redis("ZCARD R:fair-debts:mail"), "1");
+    assert_string_equal(redis("ZSCORE R:fair-debts:mail owes"), "5001");
+    assert_string_equal(redis("HGET R:fair mail"), "5000 1");
+}
+
 /* Tenants with one job each do not fill the step: those that have more get the rest of it. */
 static void test_turns_fill_a_step(void **state)
 {
@@ -1046,6 +1067,7 @@ int main(void)
                                        FX_TEST(test_error),
                                        FX_TEST(test_arguments),
                                        FX_TEST(test_a_start_behind_forgiven_debts),
+                                       FX_TEST(test_forgiving_goes_on),
                                        FX_TEST(test_turns_fill_a_step),
                                        FX_TEST(test_a_new_key_while_a_queue_becomes_fair),
                                        FX_TEST(test_status)};

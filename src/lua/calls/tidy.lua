@@ -15,9 +15,9 @@
 
 local tidy = module 'calls/tidy'
 local batches, pins, bulks, beats, workers, clock, instant, job_sets, jobs, queue_names, uses,
-      tenants, gate, waiters, adds, schedules, ranks, series, change, commit, txn = use(
+      passes, gate, waiters, adds, schedules, ranks, series, change, commit, txn = use(
   'batch/batches', 'broadcast/pins', 'bulk/bulks', 'calls/beat', 'calls/register', 'core/clock',
-  'core/instant', 'core/job_sets', 'core/jobs', 'core/queue_names', 'core/uses', 'fair/tenants',
+  'core/instant', 'core/job_sets', 'core/jobs', 'core/queue_names', 'core/uses', 'fair/passes',
   'gates/gate', 'gates/waiters', 'public/add', 'schedule/schedules', 'series/ranks',
   'series/series', 'txn/change', 'txn/commit', 'txn/txn')
 local TIDY_ROWS = 100
@@ -265,7 +265,7 @@ local function tidy_queues(R, queues, now_us)
         trim(R .. ':dead:' .. queue, now_ms - tonumber(queues[i + 1]))
       end
       change.try(repair_flags, R, queue)
-      change.try(tenants.forgive, R, queue)
+      change.try(passes.forgive, R, queue)
       local ok, n = change.try(bury_never, R, queue, now_us)
       buried = buried + (ok and n or 0)
     end

@@ -1,7 +1,8 @@
--- A queue becomes fair while jobs wait there, or is fair no more. A step does a part of that:
--- R:fair has, behind the virtual time, what is to be done,
+-- A queue becomes fair while jobs wait there, or is fair no more, or has many debts that do not
+-- count. A step does a part of that: R:fair has, behind the virtual time, what is to be done,
 --   index <priority> <score> <id>   the jobs behind this one get their tenants
 --   drop                            the rows of all tenants go
+--   forgive                         debts that do not count any more go
 -- and the queue has the flag `f` (core/jobs.lua) as long as it has any rows.
 
 local passes = module 'fair/passes'
@@ -83,6 +84,14 @@ function passes.drop(R, queue)
   jobs.flag_clear(R, queue, 'f')
 end
 
+-- Tidying: some debts that do not count any more go, and if there are more, the steps go on.
+function passes.forgive(R, queue)
+  local time, todo = tenants.state(R, queue)
+  if tenants.forgive(R, queue) and todo == '' and tenants.take_turns(R, queue) then
+    tenants.set_state(R, queue, time, 'forgive')
+  end
+end
+
 -- Do a part of what is to be done. is_fair: as R:queues says -> whether something is left
 function passes.advance(R, queue, is_fair, now_us)
   local time, todo = tenants.state(R, queue)
@@ -93,6 +102,11 @@ function passes.advance(R, queue, is_fair, now_us)
     return is_fair
   elseif todo == 'drop' or not is_fair then
     passes.drop(R, queue)
+  elseif todo == 'forgive' then
+    if not tenants.forgive(R, queue) then
+      tenants.set_state(R, queue, time, '')
+      tenants.reset_idle(R, queue, clock.ms(now_us))
+    end
   elseif todo ~= '' then
     index(R, queue, time, todo, clock.ms(now_us))
   else

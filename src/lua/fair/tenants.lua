@@ -149,7 +149,7 @@ function tenants.first_due(R, queue, digits, tenant)
   return first
 end
 
--- Debts that do not count any more go.
+-- Some debts that do not count any more go. -> whether there may be more of them
 function tenants.forgive(R, queue)
   local key = R .. ':fair-debts:' .. queue
   local names = db('ZRANGEBYSCORE', key, '-inf', int((tenants.state(R, queue))), 'LIMIT', 0,
@@ -157,6 +157,7 @@ function tenants.forgive(R, queue)
   if names[1] then
     db('ZREM', key, unpack(names))
   end
+  return #names == FORGIVEN
 end
 
 -- Some jobs of a tenant have left, others may be due: put its rows right. first: of first_due
