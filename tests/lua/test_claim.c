@@ -980,8 +980,8 @@ static void test_a_start_behind_forgiven_debts(void **state)
     assert_string_equal(redis("ZRANGE R:fair-debts:mail 0 -1 WITHSCORES"), "[b 1000]");
 }
 
-/* Tenants whose debts count no more, and one whose debt does: a tidy drops some of them, and the steps
- * behind it the rest. A queue with a due job never drops them all. */
+/* Tenants whose debts count no more, and one whose debt does: a tidy drops some of them, and the
+ * steps behind it the rest. A queue with a due job never drops them all. */
 static void test_forgiving_goes_on(void **state)
 {
     const char *w = worker_of_fair();
@@ -999,6 +999,24 @@ static void test_forgiving_goes_on(void **state)
     assert_string_equal(redis("ZCARD R:fair-debts:mail"), "1");
     assert_string_equal(redis("ZSCORE R:fair-debts:mail owes"), "5001");
     assert_string_equal(redis("HGET R:fair mail"), "5000 1");
+}
+
+/* Tenants who all owe something: the time of the queue passes the least of over 10,000 debts. */
+static void test_debts_have_a_bound(void **state)
+{
+    const char *w = worker_of_fair();
+
+    (void)state;
+    (void)add("mail key a x");
+    (void)redis("EVAL for\ti=1,10100\tdo\tredis.call('ZADD',KEYS[1],1000+i,i)\tend 1 "
+                "R:fair-debts:mail");
+    (void)send_args(4, (const char *[]){"HSET", ROOT ":fair", "mail", "1000 1"}, NULL);
+    (void)fcall("later_v1_tidy %s 1 mail 5000", w);
+    assert_string_equal(redis("HGET R:fair mail"), "1100 1");
+    assert_string_equal(redis("ZCARD R:fair-debts:mail"), "10000");
+    assert_string_equal(redis("ZRANGE R:fair-debts:mail 0 0 WITHSCORES"), "[101 1101]");
+    (void)fcall("later_v1_tidy %s 1 mail 5000", w);
+    assert_string_equal(redis("HGET R:fair mail"), "1100 1");
 }
 
 /* Tenants with one job each do not fill the step: those that have more get the rest of it. */
@@ -1068,6 +1086,7 @@ int main(void)
                                        FX_TEST(test_arguments),
                                        FX_TEST(test_a_start_behind_forgiven_debts),
                                        FX_TEST(test_forgiving_goes_on),
+                                       FX_TEST(test_debts_have_a_bound),
                                        FX_TEST(test_turns_fill_a_step),
                                        FX_TEST(test_a_new_key_while_a_queue_becomes_fair),
                                        FX_TEST(test_status)};

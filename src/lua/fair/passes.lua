@@ -86,8 +86,12 @@ end
 
 -- Tidying: some debts that do not count any more go, and if there are more, the steps go on.
 function passes.forgive(R, queue)
+  if not tenants.take_turns(R, queue) then
+    return
+  end
+  tenants.bound_debts(R, queue)
   local time, todo = tenants.state(R, queue)
-  if tenants.forgive(R, queue) and todo == '' and tenants.take_turns(R, queue) then
+  if tenants.forgive(R, queue) and todo == '' then
     tenants.set_state(R, queue, time, 'forgive')
   end
 end

@@ -27,6 +27,7 @@ local tenants = module 'fair/tenants'
 local change = use 'txn/change'
 tenants.TICK_US = 1000  -- what a start is charged, until its job has ended
 local FORGIVEN = 2000   -- debts that a call drops
+local DEBTS_MAX = 10000 -- of a queue, that count
 tenants.WEIGHT_MAX = 1000
 tenants.WEIGHTS_MAX = 64
 
@@ -147,6 +148,21 @@ function tenants.first_due(R, queue, digits, tenant)
     first = line and math.min(first, (tenants.read_line(line, tenant))) or first
   end
   return first
+end
+
+-- The virtual time of a fair queue passes the least of more than DEBTS_MAX debts: while new tenants
+-- fill all places it stays, and they would not end. Who comes back begins there, no earlier than
+-- its debt was.
+function tenants.bound_debts(R, queue)
+  local key = R .. ':fair-debts:' .. queue
+  local n, time, todo = db('ZCARD', key), tenants.state(R, queue)
+  if n > DEBTS_MAX then
+    local last = n - DEBTS_MAX - 1
+    local score = whole(db('ZRANGE', key, last, last, 'WITHSCORES')[2])
+    if score and score > time then
+      tenants.set_state(R, queue, score, todo)
+    end
+  end
 end
 
 -- Some debts that do not count any more go. -> whether there may be more of them
