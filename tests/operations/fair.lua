@@ -441,6 +441,24 @@ function one.let_in(text)
   need('one that comes new', payloads(1, 2), 'z1 y3')
 end
 
+-- A tenant whose many jobs wait at a gate keeps the others from starting for a few steps only.
+function one.shut_gate(text)
+  new_world(text, 'fair=1')
+  must('later_lock', 'l', 'me', 'ttl', '1h')
+  add('key', 'x', 'x1')
+  for i = 1, 400 do
+    add('key', 'y', 'lock', 'l', 'y' .. i)
+  end
+  need('the first', payloads(1, 1), 'x1')
+  server.now_us = server.now_us + 1000000
+  add('key', 'x', 'x2')
+  local started, n = payloads(1, 1, {table.remove(world.held, 1)}), 1
+  while started == '' and n < 8 do
+    started, n = payloads(1, 1), n + 1
+  end
+  need('within a few steps', started, 'x2')
+end
+
 -- A job whose worker dies is charged once: from its start until it is taken back.
 function one.death(text)
   new_world(text, 'fair=1')

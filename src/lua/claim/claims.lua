@@ -102,18 +102,18 @@ end
 
 -- The same for a fair queue: tenants take turns.
 local function claim_turns(R, queue, room, max_payload, ctx)
-  local most, left, is_done = ctx.claimed + room, nil, false
+  local most, window, left, is_done = ctx.claimed + room, 0, nil, false
   waiting.adopt_raw(R, queue, ctx)
   for _ = 1, LOOK.rounds do
     left = ctx.bytes > 0 and most - ctx.claimed or 0
     left = ctx.parked >= LOOK.parked_max and math.min(left, LOOK.few) or left
-    if left <= 0 then
+    if left <= 0 or window > 0 and ctx.parked >= LOOK.parked_max then
       break
     end
-    local b, may_be_more = turns.gather(R, queue, left, ctx.fair[queue], ctx)
+    local b, may_be_more = turns.gather(R, queue, math.max(left, window), ctx.fair[queue], ctx)
     local _, parked, handled = take(R, b, max_payload, math.huge, most, ctx)
     turns.leave(R, b, handled, ctx)
-    ctx.parked = ctx.parked + parked
+    ctx.parked, window = ctx.parked + parked, LOOK.window
     is_done = parked == 0 and not b.has_caused and (b.n > 0 or not may_be_more)
     if is_done then
       break

@@ -603,15 +603,15 @@ static void fair_head(struct claims *c, int q, int64_t *head, char *marks)
     }
 }
 
-/* Tenants take turns, `left` jobs in all. Returns whether another look may find more. */
-static bool look_fair(struct claims *c, const struct model_want *w, int64_t left, int64_t most)
+/* Tenants take turns, `room` jobs in all. Returns whether another look may find more. */
+static bool look_fair(struct claims *c, const struct model_want *w, int64_t room, int64_t most)
 {
     struct candidate *cand = mem_new((c->m->jobs + 1) * sizeof(*cand));
     struct fair_turns turns = {.job = mem_new((c->m->jobs + 1) * sizeof(*turns.job))};
     int64_t ignored = NEVER;
     int parked;
 
-    fair_turns(c->m, w->queue, left, &turns);
+    fair_turns(c->m, w->queue, room, &turns);
     for (size_t i = 0; i < turns.n; i++)
         cand[i] = (struct candidate){
             .job = turns.job[i], .turn = turns.job[i]->score, .due = turns.job[i]->score};
@@ -626,16 +626,17 @@ static bool look_fair(struct claims *c, const struct model_want *w, int64_t left
 static void claim_turns(struct claims *c, const struct model_want *w, int64_t room, int64_t *head,
                         char *marks)
 {
-    int64_t most = c->n + room, left = 0;
+    int64_t most = c->n + room, left = 0, window = 0;
     bool may_be_more = true;
 
     adopt_raws(c, w->queue);
     for (int i = 0; i < LOOK_ROUNDS && may_be_more; i++) {
         left = c->bytes > 0 ? most - c->n : 0;
         left = c->parked >= PARKED_MAX ? least(left, FEW) : left;
-        if (left <= 0)
+        if (left <= 0 || (window > 0 && c->parked >= PARKED_MAX))
             break;
-        may_be_more = look_fair(c, w, left, most);
+        may_be_more = look_fair(c, w, left < window ? window : left, most);
+        window = LOOK_WINDOW;
     }
     fair_head(c, w->queue, head, marks);
     if (left <= 0 || *head > MODEL_MS(c->m))
