@@ -960,8 +960,8 @@ static const char *worker_of_fair(void)
     return w;
 }
 
-/* In a fair queue one job ends, so nobody has due jobs and the debts go; then a suspect starts. Its
- * tick is not one of those debts. */
+/* In a fair queue whose tenants share one job ends, so nobody has due jobs and the debts go; then a
+ * suspect starts. Its tick is not one of those debts. */
 static void test_a_start_behind_forgiven_debts(void **state)
 {
     const char *w = worker_of_fair(), *a, *b;
@@ -975,6 +975,7 @@ static void test_a_start_behind_forgiven_debts(void **state)
     (void)send_args(4, (const char *[]){"HSET", ROOT ":tries", b, "2 2 2 1"}, NULL);
     (void)redis("HSET R:prio mail sf");
     (void)redis("ZADD R:fair-debts:mail 9000000 gone");
+    (void)send_args(4, (const char *[]){"HSET", ROOT ":fair", "mail", "0 1"}, NULL);
     (void)fcall("later_v2_step %s 1 0 9 1 %s 1 done mail 0 0 T O 1 mail 9 9999 0", w, a);
     assert_string_equal(claimed(0, CLAIM_ID), b);
     assert_string_equal(redis("ZRANGE R:fair-debts:mail 0 -1 WITHSCORES"), "[b 1000]");

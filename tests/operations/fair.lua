@@ -495,6 +495,92 @@ function one.comes_back(text)
   need('of six starts, three are those of the one that came back, one more or less: ' .. n, n >= 2 and n <= 4, true)
 end
 
+-- Does a job that ends raise the virtual time of its tenant by this much, to a millisecond? A call takes a microsecond.
+local function need_charge(what, job, tenant, us)
+  local was = time_of(tenant)
+  step(1, 0, {job}, {})
+  local rise = time_of(tenant) - was
+  need(what, rise - rise % 1000, us)
+end
+
+-- What a job ran before tenants shared counts for nothing, whether nobody waited or its own tenant alone.
+function one.ran_alone(text)
+  for _, more in ipairs({0, 5}) do
+    new_world(text, 'fair=1')
+    for i = 1, 2 + more do
+      add('key', 'x', 'x' .. i)
+    end
+    need('alone', payloads(1, 2), 'x1 x2')
+    local x1, x2 = world.held[1], world.held[2]
+    world.held = {}
+    server.now_us = server.now_us + 3300000000
+    for i = 1, 5 do
+      add('key', 'x', 'x' .. 2 + more + i)
+      add('key', 'y', 'y' .. i)
+    end
+    step(1, 1, {}, {})
+    server.now_us = server.now_us + 60000000
+    need_charge('one that ran alone', x1, 'x', 60000000)
+    server.now_us = server.now_us + 60000000
+    need_charge('one that ran on', x2, 'x', 120000000)
+    need_charge('one that started then', world.held[1], string.match(world.held[1].record, ' K=(%S+)'), 120000000 - 1000)
+  end
+end
+
+-- Once nobody waits, tenants share no more.
+function one.shares_no_more(text)
+  new_world(text, 'fair=1')
+  for _, name in ipairs({'x', 'y'}) do
+    add('key', name, name)
+    add('key', name, name)
+  end
+  need('some of them', payloads(1, 3), 'x y y')
+  server.now_us = server.now_us + 1000000
+  need('the rest', payloads(1, 3), 'x')
+  server.now_us = server.now_us + 1000000
+  for i = 1, 3 do
+    add('key', 'x', 'x' .. i)
+    add('key', 'y', 'y' .. i)
+  end
+  need('anew', payloads(1, 2), 'x1 y1')
+  server.now_us = server.now_us + 7000
+  need_charge('one of the time before', world.held[1], 'x', 7000)
+  need_charge('one that started then', world.held[5], 'x', 6000)
+end
+
+-- A queue in which each job has a place at once writes nothing of that, and nobody owes anything.
+function one.places_for_all(text)
+  new_world(text, 'fair=1')
+  for i = 1, 5 do
+    add('key', 'x', 'x' .. i)
+    add('key', 'y', 'y' .. i)
+    need('both', payloads(1, 9, {table.remove(world.held), table.remove(world.held)}), 'x' .. i .. ' y' .. i)
+    server.now_us = server.now_us + 1000000
+    need('its state', rows('HGET', 'fair', QUEUE), '0 0')
+    need('debts', rows('ZCARD', 'fair-debts:' .. QUEUE), 0)
+  end
+  step(1, 9, {table.remove(world.held), table.remove(world.held)}, {})
+  local minute = math.floor(server.now_us / 60000000)
+  need('run time', rows('HGET', 'fair-used:' .. QUEUE .. ':' .. minute, 'x'), '5000')
+end
+
+-- A tenant that comes while a backlog of another one runs gets its share, and not the places of the hour before.
+function one.behind_a_backlog(text)
+  new_world(text, 'fair=1')
+  for i = 1, 40 do
+    add('key', 'x', 'x' .. i)
+  end
+  step(1, 8, {}, {})
+  server.now_us = server.now_us + 3600000000
+  for i = 1, 20 do
+    add('key', 'y', 'y' .. i)
+  end
+  local ended = world.held
+  world.held = {}
+  local _, n = string.gsub(payloads(1, 8, ended), 'y', '')
+  need('of eight starts', n, 4)
+end
+
 -- ---- shares
 
 -- Two workers' places are always full. tenants: {name, weight, ms of a job}* -> run time of each, as a share

@@ -125,7 +125,7 @@ local function set_queues(R, epoch, queues, now_us)
       end
       local is_fair = tenants.weights_in(text) ~= nil
       if is_fair ~= (tenants.weights_in(in_force) ~= nil) then
-        passes.begin(R, queue, is_fair, now_us)
+        passes.begin(R, queue, is_fair)
       end
     end
     if text ~= '' and own[i] ~= text then

@@ -123,7 +123,7 @@ local function claim_turns(R, queue, room, max_payload, ctx)
   if left > 0 and head <= ctx.now_ms and not is_done then
     ctx.is_more = true -- a job behind the parked ones may be free to start
   elseif left > 0 and head <= ctx.now_ms and tenants.none_due(R, queue, ctx.now_ms) then
-    passes.begin(R, queue, true, ctx.now_us) -- a key was lost or written by hand
+    passes.begin(R, queue, true) -- a key was lost or written by hand
     ctx.is_more = true
   end
   return head, flags

@@ -1,5 +1,6 @@
 -- What the jobs of a fair queue are charged with: a tick when one starts, its run time when it ends
--- or waits again, in place of the tick. R:holds of a running job has the line
+-- or waits again, in place of the tick; of one that started before tenants shared, what it ran
+-- since then, and its tick stays where it is. R:holds of a running job has the line
 --   fair <when it started, us> <virtual time of its queue before> <queue>:<tenant>
 -- so all that ends a job or takes it from its worker charges it once (gates/holding.lua).
 
@@ -41,17 +42,22 @@ function charges.begin(R, queue, tenant, weights, began, is_its_turn, now_us)
   return charges.line_begin(queue, began, now_us) .. tenant
 end
 
--- A job of this tenant that started then does not run any more. began: as in charges.line_begin;
--- used: queue -> tenant -> ms, to which its run time is added
-local function finish(R, from_us, began, queue, tenant, now_us, used)
-  local weights = tenants.weights(R, queue)
-  local of_queue, _, since = tenants.state(R, queue)
-  if not weights or from_us < since or not tenants.take_turns(R, queue) then
-    return -- it started before the queue was fair, as it is now
+-- -> by how much the virtual time of a tenant rises when one of its jobs ends. since: when tenants
+-- began to share; weight: nil: 1
+function charges.rise(from_us, since, now_us, weight, tick)
+  if from_us < since then
+    from_us, tick = since, 0
   end
+  local ran = now_us > from_us and now_us - from_us or 0
+  return (weight and math.floor(ran / weight) or ran) - tick
+end
+
+-- Tenants share, and a job of this one ends that started then. began: as in charges.line_begin
+local function charge(R, from_us, began, queue, tenant, weights, now_us)
   local active, debts = R .. ':fair:' .. queue, R .. ':fair-debts:' .. queue
-  local ran, time = math.max(now_us - from_us, 0), db('ZSCORE', active, tenant)
-  local more = math.floor(ran / (weights[tenant] or 1)) - tenants.tick(weights, tenant)
+  local of_queue, _, since = tenants.state(R, queue)
+  local time, tick = db('ZSCORE', active, tenant), tenants.tick(weights, tenant)
+  local more = charges.rise(from_us, since, now_us, weights[tenant], tick)
   if time then
     db('ZADD', active, time + more, tenant)
   elseif not tenants.reset_idle(R, queue, clock.ms(now_us)) then
@@ -59,8 +65,21 @@ local function finish(R, from_us, began, queue, tenant, now_us, used)
     time = db('ZSCORE', debts, tenant) or math.min(began, of_queue)
     db('ZADD', debts, time + more, tenant)
   end
+end
+
+-- A job of this tenant that started then does not run any more. used: queue -> tenant -> ms, to
+-- which its run time is added
+local function finish(R, from_us, began, queue, tenant, now_us, used)
+  local weights = tenants.weights(R, queue)
+  if not weights or not tenants.take_turns(R, queue) then
+    return
+  end
+  local _, _, since = tenants.state(R, queue)
+  if since > 0 then
+    charge(R, from_us, began, queue, tenant, weights, now_us)
+  end
   used[queue] = used[queue] or {}
-  used[queue][tenant] = (used[queue][tenant] or 0) + usage.ms(ran)
+  used[queue][tenant] = (used[queue][tenant] or 0) + usage.ms(math.max(now_us - from_us, 0))
 end
 
 -- Jobs end or wait again; lines: theirs in R:holds. A key of a foreign type must not keep a job

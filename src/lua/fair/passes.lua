@@ -11,11 +11,11 @@ local clock, job_sets, jobs, tenants, change, txn = use(
 local INDEXED, BYTES = 512, 1048576 -- jobs of a step, bytes of their records
 
 -- The queue is fair from now on, or is so no more.
-function passes.begin(R, queue, is_fair, now_us)
+function passes.begin(R, queue, is_fair)
   local time, todo = tenants.state(R, queue)
   local is_there = db('HEXISTS', R .. ':fair', queue) == 1
   if is_fair and (not is_there or todo == '') then
-    tenants.set_state(R, queue, time, 'index 0 - -', not is_there and now_us or nil)
+    tenants.set_state(R, queue, time, 'index 0 - -')
   elseif is_there and not is_fair then
     tenants.set_state(R, queue, time, 'drop')
   end
@@ -101,7 +101,7 @@ function passes.advance(R, queue, is_fair, now_us)
   local time, todo = tenants.state(R, queue)
   if db('HEXISTS', R .. ':fair', queue) == 0 then
     if is_fair then
-      passes.begin(R, queue, true, now_us)
+      passes.begin(R, queue, true)
     end
     return is_fair
   elseif todo == 'drop' or not is_fair then

@@ -8,8 +8,8 @@
 -- Virtual times are whole microseconds of run time.
 --
 --   R:queues           "fair=1 ..." of a fair queue, with "w=<weight>:<tenant>" for each weight
---   R:fair             HASH  queue -> its virtual time, since when it is fair (us), and what is to
---                            be done (passes.lua)
+--   R:fair             HASH  queue -> its virtual time, since when its tenants share (us, 0: they
+--                            do not), and what is to be done (passes.lua)
 --   R:fair:<queue>     ZSET  tenant -> its virtual time: those with due jobs
 --   R:fair-next:<queue>  ZSET  tenant -> when its first job is due, ms: those that have waiting
 --                              jobs, and are not in R:fair:<queue> yet
@@ -22,6 +22,10 @@
 --
 -- While no tenant has due jobs there are no debts, and the virtual time of the queue is 0: whoever
 -- comes then waits for nobody. A tenant without waiting jobs and without a debt has no row.
+--
+-- Tenants share from the first step on that finds due jobs of two of them and cannot start all that
+-- is due, until no tenant has due jobs. A job is charged for its run time of that span only: what
+-- it ran before took nothing from anybody else.
 
 local tenants = module 'fair/tenants'
 local change = use 'txn/change'
@@ -78,13 +82,14 @@ end
 
 -- ---- its queue
 
--- A value of R:fair -> virtual time, since when the queue is fair, what is to be done there, as
--- text; nil: it is no such value
+-- A value of R:fair -> virtual time, since when tenants share, what is to be done there, as text;
+-- nil: it is no such value
 function tenants.read_state(text)
   return string.match(text or '', '^(%d+) (%d+) ?(.*)$')
 end
 
--- -> the virtual time of the queue; what is to be done there, '' for nothing; since when it is fair
+-- -> the virtual time of the queue; what is to be done there, '' for nothing; since when its
+-- tenants share, 0: they do not
 function tenants.state(R, queue)
   local time, since, todo = tenants.read_state(db('HGET', R .. ':fair', queue) or nil)
   return whole(time) or 0, todo or '', whole(since) or 0
@@ -122,6 +127,18 @@ function tenants.none_due(R, queue, now_ms)
   end
   local row = db('ZRANGE', R .. ':fair-next:' .. queue, 0, 0, 'WITHSCORES')
   return not (row[2] and to_due(row[2]) <= now_ms)
+end
+
+-- Do two tenants have due jobs while nobody shares? All of them have been woken.
+function tenants.may_share(R, queue)
+  local _, _, since = tenants.state(R, queue)
+  return since == 0 and db('ZCARD', R .. ':fair:' .. queue) > 1
+end
+
+-- Jobs of a queue where they do could not all start: its tenants share from now on.
+function tenants.share(R, queue, now_us)
+  local time, todo = tenants.state(R, queue)
+  tenants.set_state(R, queue, time, todo, now_us)
 end
 
 -- What is one tick for this tenant.
@@ -195,9 +212,10 @@ function tenants.settle(R, queue, tenant, first, now_ms)
   end
 end
 
--- While nobody's jobs are due, no debt counts: the next one begins at 0 again. -> whether it is so
+-- While nobody's jobs are due, no debt counts and nobody shares: the next one begins at 0 again.
+-- -> whether it is so
 function tenants.reset_idle(R, queue, now_ms)
-  local time, todo = tenants.state(R, queue)
+  local time, todo, since = tenants.state(R, queue)
   if todo ~= '' or not tenants.none_due(R, queue, now_ms) then
     return false
   end
@@ -209,8 +227,8 @@ function tenants.reset_idle(R, queue, now_ms)
   elseif names[1] then
     db('ZREM', key, unpack(names))
   end
-  if time > 0 then
-    tenants.set_state(R, queue, 0, '')
+  if time > 0 or since > 0 then
+    tenants.set_state(R, queue, 0, '', 0)
   end
   return true
 end

@@ -132,6 +132,7 @@ function turns.gather(R, queue, room, weights, ctx)
   local b, digits, now_ms = waiting.new_chunk(queue), tenants.digits(R, queue), ctx.now_ms
   b.lines, b.met = {}, {}
   local is_more, line = wake(R, queue, now_ms), {}
+  b.may_share = tenants.may_share(R, queue)
   local rows = db('ZRANGE', R .. ':fair:' .. queue, 0, room - 1, 'WITHSCORES')
   for i = 1, #rows, 2 do
     line[#line + 1] = {name = rows[i], time = tonumber(rows[i + 1]), queue = queue, rows = {},
@@ -153,5 +154,7 @@ function turns.leave(R, b, n, ctx)
   for _, name in ipairs(b.met) do
     tenants.settle(R, queue, name, tenants.first_due(R, queue, digits, name), ctx.now_ms)
   end
-  tenants.reset_idle(R, queue, ctx.now_ms)
+  if not tenants.reset_idle(R, queue, ctx.now_ms) and b.may_share then
+    tenants.share(R, queue, ctx.now_us)
+  end
 end

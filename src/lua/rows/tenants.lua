@@ -4,9 +4,9 @@
 --
 -- A fair queue, f: {name, weights, was: its text in R:fair, time, since, tenants: name -> t, list
 -- of them, more: how many more tenants have due jobs than in Redis, n_woken: how many of these had
--- none before, used: name -> ms that its ended jobs ran, gone: name -> score of debts that go,
--- lines: of jobs that were claimed, is_reset: at some time nobody had due jobs, so the debts that
--- are in Redis do not count}
+-- none before, may_share: as in fair/turns.lua, used: name -> ms that its ended jobs ran, gone:
+-- name -> score of debts that go, lines: of jobs that were claimed, is_reset: at some time nobody
+-- had due jobs, so the debts that are in Redis do not count}
 --
 -- A tenant, t: {name, tick, score: its text in R:fair:<queue>, false for none; is_active: it has
 -- due jobs; time; owed: its text in R:fair-debts:<queue>, false for none; debt: its new one;
@@ -93,7 +93,7 @@ function row_tenants.reset_idle(s, f)
   if #rows > 2 * DEBTS then
     row_step.odd()
   end
-  f.is_reset, f.time, f.gone = true, 0, {}
+  f.is_reset, f.time, f.since, f.gone = true, 0, 0, {}
   for i = 1, #rows, 2 do
     f.gone[rows[i]] = rows[i + 1]
   end
@@ -131,17 +131,10 @@ local function load_ended(s, f, all)
   end
 end
 
--- n jobs of a tenant end that ran so long (us). began: the virtual time of the queue before
-local function charge(f, t, n, ran, began)
-  local name, used = t.name, f.used
-  local weight = f.weights[name]
-  local more = n * ((weight and math.floor(ran / weight) or ran) - t.tick)
-  used[name] = (used[name] or 0) + n * usage.ms(ran)
-  if t.is_active then
-    t.time = t.time + more
-  elseif not f.is_reset then
-    t.time = (t.time or math.min(began, f.time)) + more
-  end
+-- n jobs of a tenant end that started then. began: the virtual time of the queue before
+local function charge(s, f, t, n, from_us, began)
+  local more = n * charges.rise(from_us, f.since, s.now_us, f.weights[t.name], t.tick)
+  t.time = (t.time or math.min(began, f.time)) + more
 end
 
 -- Those without due jobs may owe run time.
@@ -153,26 +146,29 @@ end
 
 -- Jobs end that hold these lines (fair/charges.lua); holders: line -> their ids
 function row_tenants.finish(s, lines, holders)
-  local ended, queues = {}, {}
+  local ended, queues, now_us = {}, {}, s.now_us
   for i = 1, #lines do
     local from, began, queue, name = charges.read_line(lines[i])
-    local f = from and row_tenants.queue_of(s, queue)
-    if f and from >= f.since then
+    local f, n = from and row_tenants.queue_of(s, queue), #holders[lines[i]]
+    if f then
+      local used = f.used
+      used[name] = (used[name] or 0) + n * usage.ms(now_us > from and now_us - from or 0)
+    end
+    if f and f.since > 0 then
       local its = ended[f]
       if not its then
-        its = {names = {}, ns = {}, rans = {}, begans = {}}
+        its = {names = {}, ns = {}, froms = {}, begans = {}}
         ended[f], queues[#queues + 1] = its, f
       end
-      local n = #its.names + 1
-      its.names[n], its.ns[n] = name, #holders[lines[i]]
-      its.rans[n], its.begans[n] = math.max(s.now_us - from, 0), began
+      local k = #its.names + 1
+      its.names[k], its.ns[k], its.froms[k], its.begans[k] = name, n, from, began
     end
   end
   for _, f in ipairs(queues) do
     local its = ended[f]
     load_ended(s, f, its.names)
-    for i, name in ipairs(its.names) do
-      charge(f, f.tenants[name], its.ns[i], its.rans[i], its.begans[i])
+    for i, name in ipairs(f.is_reset and {} or its.names) do
+      charge(s, f, f.tenants[name], its.ns[i], its.froms[i], its.begans[i])
     end
     note_debts(f)
   end

@@ -67,6 +67,11 @@ local function line_up(s, f, room)
   return line
 end
 
+-- Have two tenants due jobs? line: of line_up
+local function are_several(s, f, line, room)
+  return #line > 1 or room < 2 and redis.call('ZCARD', key_of(s, f, '')) + f.more > 1
+end
+
 -- ---- the jobs of one tenant
 
 -- The step meets a tenant.
@@ -170,6 +175,7 @@ function row_turns.gather(s, f, room)
   f.share_begin, f.record_begin = charges.line_begin(f.name, f.time, s.now_us), '-' .. f.name
   wake(s, f)
   local line = line_up(s, f, room)
+  f.may_share = f.since == 0 and are_several(s, f, line, room)
   turns.take_turns(line, room, function(t, most)
     return take(s, f, b, t, most)
   end)
@@ -223,7 +229,11 @@ function row_turns.leave(s, f, b, n, taken)
   for _, t in ipairs(f.met) do
     t.debt = not t.is_active and t.time > f.time and t.time
   end
-  return row_tenants.reset_idle(s, f)
+  local is_idle = row_tenants.reset_idle(s, f)
+  if not is_idle and f.may_share then
+    f.since = s.now_us
+  end
+  return is_idle
 end
 
 -- -> when the first job of a set is due that the step has not taken; nil: there is none

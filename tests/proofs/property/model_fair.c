@@ -97,7 +97,7 @@ bool fair_is_idle(const struct model *m, int q)
     return is_idle_at(&m->fair[q], MODEL_MS(m));
 }
 
-/* While nobody has due jobs there are no debts. Returns whether it is so. */
+/* While nobody has due jobs there are no debts, and nobody shares. Returns whether it is so. */
 static bool reset(struct model_fair *f, int64_t now)
 {
     bool had_any = f->time > 0;
@@ -108,7 +108,7 @@ static bool reset(struct model_fair *f, int64_t now)
         had_any |= f->tenant[i].has_debt;
         f->tenant[i].has_debt = false;
     }
-    f->time = 0;
+    f->time = f->since = 0;
     counts.resets += had_any;
     return true;
 }
@@ -184,8 +184,6 @@ static void begin(struct model *m, int q)
 {
     struct model_fair *f = &m->fair[q];
 
-    if (!f->is_there)
-        f->since = m->now_us;
     if (!f->is_there || f->todo == FAIR_NOTHING) {
         f->todo = FAIR_INDEX;
         f->priority = 0;
@@ -370,6 +368,7 @@ void fair_turns(struct model *m, int q, int64_t room, struct fair_turns *turns)
     if (n > 1)
         qsort((void *)active, n, sizeof(active[0]), by_time);
     turns->may_be_more = (int64_t)n >= room;
+    turns->may_share = f->since == 0 && n > 1;
     n = turns->may_be_more ? (size_t)room : n;
     for (size_t i = 0; i < n; i++)
         line[i] = (struct place){active[i], active[i]->time, NULL};
@@ -394,9 +393,14 @@ void fair_turns(struct model *m, int q, int64_t room, struct fair_turns *turns)
 
 void fair_turns_end(struct model *m, int q, const struct fair_turns *turns)
 {
+    struct model_fair *f = &m->fair[q];
+
     for (size_t i = 0; i < turns->nmet; i++)
         settle(m, q, turns->met[i], MODEL_MS(m));
-    (void)reset(&m->fair[q], MODEL_MS(m));
+    if (reset(f, MODEL_MS(m)) || !turns->may_share)
+        return;
+    f->since = m->now_us; /* not all that is due got a place */
+    counts.shares++;
 }
 
 /* ---- charges */
@@ -440,11 +444,18 @@ static void count_used(struct model *m, int q, const char *tenant, int64_t ran_u
     (void)snprintf(free_one->tenant, sizeof(free_one->tenant), "%s", tenant);
 }
 
-/* It pays its run time in place of the tick. */
-static void charge(struct model *m, int q, struct model_tenant *t, int64_t began, int64_t ran)
+/* It pays its run time in place of the tick; one that started before tenants shared pays what it
+ * ran since then. */
+static void charge(struct model *m, int q, struct model_tenant *t, int64_t began, int64_t from)
 {
     struct model_fair *f = &m->fair[q];
-    int64_t more = ran / weight_of(f, t->name) - tick_of(f, t->name);
+    int64_t more = m->now_us - (from < f->since ? f->since : from);
+
+    more = (more > 0 ? more : 0) / weight_of(f, t->name);
+    if (from < f->since)
+        counts.early++;
+    else
+        more -= tick_of(f, t->name);
 
     if (t->is_active) {
         t->time += more;
@@ -455,8 +466,6 @@ static void charge(struct model *m, int q, struct model_tenant *t, int64_t began
         t->has_debt = true;
         counts.debts++;
     }
-    count_used(m, q, t->name, ran);
-    count_used(m, q, " ", ran);
 }
 
 void fair_finish(struct model *m, const char *line)
@@ -464,15 +473,20 @@ void fair_finish(struct model *m, const char *line)
     long long from, began;
     int at = 0, q = 0;
     const char *colon;
+    int64_t ran;
 
     if (sscanf(line, "fair %lld %lld %n", &from, &began, &at) != 2)
         abort();
     colon = strchr(line + at, ':');
     while (strncmp(m->queue[q].name, line + at, (size_t)(colon - line) - (size_t)at) != 0)
         q++;
-    if (!fair_shares(m, q) || from < m->fair[q].since)
-        return; /* it was claimed before the queue was fair, as it is now */
-    charge(m, q, tenant_of(m, q, colon + 1), began, m->now_us > from ? m->now_us - from : 0);
+    if (!fair_shares(m, q))
+        return;
+    if (m->fair[q].since > 0)
+        charge(m, q, tenant_of(m, q, colon + 1), began, from);
+    ran = m->now_us > from ? m->now_us - from : 0;
+    count_used(m, q, colon + 1, ran);
+    count_used(m, q, " ", ran);
 }
 
 /* ---- the rest */

@@ -32,6 +32,7 @@ struct fair_turns {
     struct model_tenant *met[MODEL_TENANTS];
     size_t nmet;
     bool may_be_more; /* as many tenants were read as there is room */
+    bool may_share;   /* two of them have due jobs, while nobody shares */
 };
 void fair_turns(struct model *m, int q, int64_t room, struct fair_turns *t);
 /* Those that were handled have no turn any more. */
@@ -63,6 +64,7 @@ const char *fair_broken(struct model *m);
 struct fair_counts {
     uint64_t claims, changes; /* jobs; how often the next one was of another tenant */
     uint64_t debts, resets, indexed, dropped;
+    uint64_t shares, early; /* spans of sharing; ends of jobs that started before theirs */
 };
 struct fair_counts *fair_counts(void);
 

@@ -297,10 +297,12 @@ static void print_counts(void)
                  (unsigned long long)broadcast_counts()->expired);
     (void)printf(
         "fair queues: %llu jobs had their turn, %llu behind one of another tenant, %llu "
-        "debts, %llu resets, %llu jobs got their tenants later, %llu queues became plain\n",
+        "debts, %llu resets, %llu jobs got their tenants later, %llu queues became plain, %llu "
+        "times tenants shared, %llu jobs ended that started before\n",
         (unsigned long long)fair_counts()->claims, (unsigned long long)fair_counts()->changes,
         (unsigned long long)fair_counts()->debts, (unsigned long long)fair_counts()->resets,
-        (unsigned long long)fair_counts()->indexed, (unsigned long long)fair_counts()->dropped);
+        (unsigned long long)fair_counts()->indexed, (unsigned long long)fair_counts()->dropped,
+        (unsigned long long)fair_counts()->shares, (unsigned long long)fair_counts()->early);
     (void)printf("short: %llu claims, %llu ends, %llu of them refused\n",
                  (unsigned long long)short_counts()->claims,
                  (unsigned long long)short_counts()->ends,
@@ -329,7 +331,8 @@ static void assert_counts(void)
                 broadcast_counts()->expired > 0);
     assert_true(fair_counts()->changes > 0 && fair_counts()->debts > 0 &&
                 fair_counts()->resets > 0 && fair_counts()->indexed > 0 &&
-                fair_counts()->dropped > 0);
+                fair_counts()->dropped > 0 && fair_counts()->shares > 0 &&
+                fair_counts()->early > 0);
     for (int i = 0; i < MODEL_CALLBACKS; i++)
         assert_true(b->callbacks[i] > 0);
 }
