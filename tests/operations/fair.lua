@@ -495,6 +495,43 @@ function one.comes_back(text)
   need('of six starts, three are those of the one that came back, one more or less: ' .. n, n >= 2 and n <= 4, true)
 end
 
+-- Where new tenants come as fast as jobs end, none of them waits long, whatever its name; and one with many jobs, whose time
+-- is above that of all new ones, has its turn.
+function one.new_ones(text)
+  new_world(text, 'fair=1')
+  local n, added, worst, old = 0, {}, 0, 0
+  local function add_new()
+    n = n + 1
+    added['n' .. n] = server.now_us
+    add('key', 'k' .. 1000000 - n, 'n' .. n)
+  end
+  for i = 1, 300 do
+    add('key', 'old', 'o' .. i)
+  end
+  for _ = 1, 40 do
+    add_new()
+  end
+  for _ = 1, 600 do
+    server.now_us = server.now_us + 10000
+    local ends = world.held
+    world.held = {}
+    for _ = 1, #ends do
+      add_new()
+    end
+    for _, job in ipairs(step(1, 8, ends, {})) do
+      local name = string.match(job.record, '\n(.*)$')
+      worst = math.max(worst, server.now_us - (added[name] or server.now_us))
+      added[name] = nil
+      old = old + (string.find(name, 'o', 1, true) and 1 or 0)
+    end
+  end
+  for _, since in pairs(added) do
+    worst = math.max(worst, server.now_us - since)
+  end
+  need('nobody waits for half a second: ' .. worst, worst < 500000, true)
+  need('the one with many jobs has its turn: ' .. old, old > 10, true)
+end
+
 -- Does a job that ends raise the virtual time of its tenant by this much, to a millisecond? A call takes a microsecond.
 local function need_charge(what, job, tenant, us)
   local was = time_of(tenant)

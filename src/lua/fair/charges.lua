@@ -42,22 +42,29 @@ function charges.begin(R, queue, tenant, weights, began, is_its_turn, now_us)
   return charges.line_begin(queue, began, now_us) .. tenant
 end
 
--- -> by how much the virtual time of a tenant rises when one of its jobs ends. since: when tenants
--- began to share; weight: nil: 1
-function charges.rise(from_us, since, now_us, weight, tick)
+-- A job ends that started then. since: when tenants began to share; weight: nil: 1 -> what it has
+-- run since then, divided by the weight; the tick in place of which its tenant is charged with that
+function charges.ran(from_us, since, now_us, weight, tick)
   if from_us < since then
     from_us, tick = since, 0
   end
   local ran = now_us > from_us and now_us - from_us or 0
-  return (weight and math.floor(ran / weight) or ran) - tick
+  return weight and math.floor(ran / weight) or ran, tick
+end
+
+-- What a job has run is so much for each of n tenants with due jobs.
+function charges.part(ran, n)
+  return n > 1 and math.floor(ran / n) or ran
 end
 
 -- Tenants share, and a job of this one ends that started then. began: as in charges.line_begin
+-- -> what it adds to the virtual time of the queue (turns.lua)
 local function charge(R, from_us, began, queue, tenant, weights, now_us)
   local active, debts = R .. ':fair:' .. queue, R .. ':fair-debts:' .. queue
   local of_queue, _, since = tenants.state(R, queue)
   local time, tick = db('ZSCORE', active, tenant), tenants.tick(weights, tenant)
-  local more = charges.rise(from_us, since, now_us, weights[tenant], tick)
+  local ran, instead_of = charges.ran(from_us, since, now_us, weights[tenant], tick)
+  local more = ran - instead_of
   if time then
     db('ZADD', active, time + more, tenant)
   elseif not tenants.reset_idle(R, queue, clock.ms(now_us)) then
@@ -65,18 +72,24 @@ local function charge(R, from_us, began, queue, tenant, weights, now_us)
     time = db('ZSCORE', debts, tenant) or math.min(began, of_queue)
     db('ZADD', debts, time + more, tenant)
   end
+  return charges.part(ran, db('ZCARD', active))
 end
 
 -- A job of this tenant that started then does not run any more. used: queue -> tenant -> ms, to
--- which its run time is added
-local function finish(R, from_us, began, queue, tenant, now_us, used)
+-- which its run time is added; paid: queue -> {part (us), tenant -> true}, to which its part is
+-- added
+local function finish(R, from_us, began, queue, tenant, now_us, used, paid)
   local weights = tenants.weights(R, queue)
   if not weights or not tenants.take_turns(R, queue) then
     return
   end
   local _, _, since = tenants.state(R, queue)
   if since > 0 then
-    charge(R, from_us, began, queue, tenant, weights, now_us)
+    local part = charge(R, from_us, began, queue, tenant, weights, now_us)
+    local its = paid[queue] or {part = 0, tenants = {}}
+    change.assign(paid, queue, its)
+    change.assign(its, 'part', its.part + part)
+    change.assign(its.tenants, tenant, true)
   end
   used[queue] = used[queue] or {}
   used[queue][tenant] = (used[queue][tenant] or 0) + usage.ms(math.max(now_us - from_us, 0))
@@ -85,11 +98,13 @@ end
 -- Jobs end or wait again; lines: theirs in R:holds. A key of a foreign type must not keep a job
 -- from ending.
 function charges.finish_all(ledger, lines)
-  local used = {}
+  local used, paid = {}, ledger.paid or {}
+  ledger.paid = paid
   for _, line in ipairs(lines) do
     local from_us, began, queue, tenant = charges.read_line(line)
     if from_us then
-      change.unless_foreign(finish, ledger.R, from_us, began, queue, tenant, ledger.now_us, used)
+      change.unless_foreign(finish, ledger.R, from_us, began, queue, tenant, ledger.now_us, used,
+                            paid)
     end
   end
   for queue, of_tenants in pairs(used) do

@@ -2,7 +2,7 @@
 -- of the virtual times of their tenants; those of one tenant by priority, then by due time.
 
 local turns = module 'fair/turns'
-local waiting, tenants = use('claim/waiting', 'fair/tenants')
+local waiting, tenants, change = use('claim/waiting', 'fair/tenants', 'txn/change')
 turns.WOKEN = 256  -- tenants that a step looks at since their first job is due
 
 -- Put a tenant where it belongs among those from number `from` on, which are sorted by time. name:
@@ -127,10 +127,28 @@ end
 
 -- ---- all
 
+-- The virtual time of the queue follows what its jobs have run, for each tenant with due jobs its
+-- part, up to the highest time of those that ran: so where new tenants come all the time, those
+-- before them have their turn. paid: of the jobs that end in this call (charges.lua)
+local function follow(R, queue, paid)
+  local time, todo, since = tenants.state(R, queue)
+  if not paid or since == 0 then
+    return
+  end
+  local top = time
+  for name in pairs(paid.tenants) do
+    top = math.max(top, db('ZSCORE', R .. ':fair:' .. queue, name) or
+                        db('ZSCORE', R .. ':fair-debts:' .. queue, name) or 0)
+  end
+  tenants.set_state(R, queue, math.min(time + paid.part, top), todo)
+  change.assign(paid, 'part', 0)
+end
+
 -- -> the rows of the queue whose turn it is, up to `room`; whether more may be due
 function turns.gather(R, queue, room, weights, ctx)
   local b, digits, now_ms = waiting.new_chunk(queue), tenants.digits(R, queue), ctx.now_ms
   b.lines, b.met = {}, {}
+  follow(R, queue, ctx.ledger.paid and ctx.ledger.paid[queue])
   local is_more, line = wake(R, queue, now_ms), {}
   b.may_share = tenants.may_share(R, queue)
   local rows = db('ZRANGE', R .. ':fair:' .. queue, 0, room - 1, 'WITHSCORES')

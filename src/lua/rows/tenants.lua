@@ -4,7 +4,8 @@
 --
 -- A fair queue, f: {name, weights, was: its text in R:fair, time, since, tenants: name -> t, list
 -- of them, more: how many more tenants have due jobs than in Redis, n_woken: how many of these had
--- none before, may_share: as in fair/turns.lua, used: name -> ms that its ended jobs ran, gone:
+-- none before, may_share: as in fair/turns.lua, n_due: how many tenants have due
+-- jobs in Redis, part: as in fair/turns.lua, used: name -> ms that its ended jobs ran, gone:
 -- name -> score of debts that go, lines: of jobs that were claimed, is_reset: at some time nobody
 -- had due jobs, so the debts that are in Redis do not count}
 --
@@ -28,7 +29,7 @@ local function open(s, queue, weights)
     row_step.odd()
   end
   local f = {name = queue, weights = weights, was = was, time = whole(time), since = whole(since),
-             tenants = {}, list = {}, more = 0, n_woken = 0, used = {},
+             tenants = {}, list = {}, part = 0, more = 0, n_woken = 0, used = {},
              gone = {}, lines = {}}
   s.fair_list[#s.fair_list + 1], s.is_rare = f, true
   return f
@@ -133,8 +134,9 @@ end
 
 -- n jobs of a tenant end that started then. began: the virtual time of the queue before
 local function charge(s, f, t, n, from_us, began)
-  local more = n * charges.rise(from_us, f.since, s.now_us, f.weights[t.name], t.tick)
-  t.time = (t.time or math.min(began, f.time)) + more
+  local ran, tick = charges.ran(from_us, f.since, s.now_us, f.weights[t.name], t.tick)
+  t.time = (t.time or math.min(began, f.time)) + n * (ran - tick)
+  f.part = f.part + n * charges.part(ran, f.n_due)
 end
 
 -- Those without due jobs may owe run time.
@@ -167,6 +169,7 @@ function row_tenants.finish(s, lines, holders)
   for _, f in ipairs(queues) do
     local its = ended[f]
     load_ended(s, f, its.names)
+    f.n_due = redis.call('ZCARD', key_of(s, f, ''))
     for i, name in ipairs(f.is_reset and {} or its.names) do
       charge(s, f, f.tenants[name], its.ns[i], its.froms[i], its.begans[i])
     end

@@ -167,11 +167,23 @@ local function need_waiting(f)
   end
 end
 
+-- As in fair/turns.lua; the step knows only those that ran.
+local function follow(f)
+  local top = f.time
+  for _, t in ipairs(f.list) do
+    top = t.time and t.time > top and t.time or top
+  end
+  f.time, f.part = math.min(f.time + f.part, top), 0
+end
+
 -- -> a chunk of up to `room` rows whose turn it is
 function row_turns.gather(s, f, room)
   local b = waiting.new_chunk(f.name)
   b.of, b.keys, b.held, b.sets = {}, {}, {}, f.digits[2] and {}
   b.first_held, f.met, f.jobs_key = s.starts.n_held + 1, {}, key_of(s, f, '-jobs')
+  if f.since > 0 and f.part > 0 then
+    follow(f)
+  end
   f.share_begin, f.record_begin = charges.line_begin(f.name, f.time, s.now_us), '-' .. f.name
   wake(s, f)
   local line = line_up(s, f, room)

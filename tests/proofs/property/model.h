@@ -259,6 +259,7 @@ struct model_queue {
 struct model_tenant {
     char name[MODEL_NAME];
     bool is_active, sleeps, has_debt;
+    bool has_paid; /* one of its jobs has ended in this call */
     int64_t time, next, debt;
 };
 
@@ -268,6 +269,8 @@ struct model_fair {
     char text[64]; /* "fair=1" and weights; "": it is not to be fair */
     bool is_there; /* it is, or has rows of the time when it was */
     int64_t time, since;
+    int64_t
+        part; /* of what the jobs that end in this call have run, for each tenant with due jobs */
     enum fair_todo todo;
     int priority; /* FAIR_INDEX: the last job that got its tenant; id "": none of this priority */
     int64_t score;

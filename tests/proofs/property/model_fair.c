@@ -353,6 +353,30 @@ static void step_back(struct place *line, size_t n)
     line[i - 1] = first;
 }
 
+/* The time of the queue follows what the jobs that ended in this step have run, up to the highest
+ * time of their tenants. */
+static void follow(struct model_fair *f)
+{
+    int64_t top = f->time;
+
+    for (size_t i = 0; i < f->tenants; i++) {
+        const struct model_tenant *t = &f->tenant[i];
+        int64_t time = t->is_active ? t->time : t->has_debt ? t->debt : 0;
+
+        top = t->has_paid && time > top ? time : top;
+    }
+    if (f->since > 0 && f->part > 0)
+        f->time = f->time + f->part < top ? f->time + f->part : top;
+    f->part = 0;
+}
+
+void fair_step(struct model *m, int q)
+{
+    m->fair[q].part = 0;
+    for (size_t i = 0; i < m->fair[q].tenants; i++)
+        m->fair[q].tenant[i].has_paid = false;
+}
+
 /* One job after the other, of the tenant with the least virtual time: its time rises by a tick. */
 void fair_turns(struct model *m, int q, int64_t room, struct fair_turns *turns)
 {
@@ -361,6 +385,7 @@ void fair_turns(struct model *m, int q, int64_t room, struct fair_turns *turns)
     struct place line[MODEL_TENANTS];
     size_t n = 0;
 
+    follow(f);
     wake(m, q);
     for (size_t i = 0; i < f->tenants; i++)
         if (f->tenant[i].is_active)
@@ -444,6 +469,15 @@ static void count_used(struct model *m, int q, const char *tenant, int64_t ran_u
     (void)snprintf(free_one->tenant, sizeof(free_one->tenant), "%s", tenant);
 }
 
+static int64_t due_tenants(const struct model_fair *f)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < f->tenants; i++)
+        n += f->tenant[i].is_active;
+    return n;
+}
+
 /* It pays its run time in place of the tick; one that started before tenants shared pays what it
  * ran since then. */
 static void charge(struct model *m, int q, struct model_tenant *t, int64_t began, int64_t from)
@@ -452,6 +486,8 @@ static void charge(struct model *m, int q, struct model_tenant *t, int64_t began
     int64_t more = m->now_us - (from < f->since ? f->since : from);
 
     more = (more > 0 ? more : 0) / weight_of(f, t->name);
+    t->has_paid = true;
+    f->part += more / (due_tenants(f) > 1 ? due_tenants(f) : 1);
     if (from < f->since)
         counts.early++;
     else

@@ -34,6 +34,8 @@ struct fair_turns {
     bool may_be_more; /* as many tenants were read as there is room */
     bool may_share;   /* two of them have due jobs, while nobody shares */
 };
+/* A step begins: none of its jobs has ended yet. */
+void fair_step(struct model *m, int q);
 void fair_turns(struct model *m, int q, int64_t room, struct fair_turns *t);
 /* Those that were handled have no turn any more. */
 void fair_turns_end(struct model *m, int q, const struct fair_turns *t);

@@ -835,6 +835,7 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
             m->gates->room[q] = -1;
             c.shares[q] = fair_shares(m, q);
             c.began[q] = -1;
+            fair_step(m, q);
         }
         for (size_t i = 0; i < s->wants; i++)
             m->gates->room[s->want[i].queue] = least(s->want[i].room, c.max);
