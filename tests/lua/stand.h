@@ -22,6 +22,7 @@ static const char *const more_town[] = {
     ".HSET bodies late body", ".ZADD foreign 2 nobody", "v1_collect $w 1 mail foreign bodies s - 0",
     "v1_quiet $v on", ".HDEL R:worker:$v quiet",
     "v2_step $w 1 5 0 1 $P 1 progress mail 0 0 half '' 0 0",
+    "v2_step $w 1 5 0 1 $P 1 checkpoint mail 0 0 '' half 0 0", "v1_keep $w $P 1 kept output",
     /* A batch whose last members end here, a day in a calendar, a chain, what was counted. */
     "batch last then fresh finally fresh on_dead fresh keep 1h pay",
     "add apart batch last keep 1h lock batch x", "add apart batch last x", "batch_seal last",
@@ -401,8 +402,8 @@ static void stand_fsck(const char *function)
 {
     static const char *const sets[] = {"q:", "solo:", "dead:", "done:", "parked:", "pin:"};
     static const char *const gates[] = {"lock:", "sem:", "rate:granted:", "wait:", "granted:"};
-    static const char *const phases[] = {"running",  "jobs",    "workers", "tries",   "errors",
-                                         "failures", "results", "cancel",  "progress"};
+    static const char *const phases[] = {"running",  "jobs",    "workers", "tries",    "errors",
+                                         "failures", "results", "cancel",  "progress", "resume"};
     static const char *const last[] = {"parked",  "holds",  "batches", "schedules",
                                        "cursors", "topics", "seen"};
     const char *keys[600], *some[200];

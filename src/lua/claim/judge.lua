@@ -2,7 +2,8 @@
 -- written.
 
 local judge = module 'claim/judge'
-local chains, jobs, wanted = use('core/chains', 'core/jobs', 'gates/wanted')
+local chains, jobs, resume, wanted = use(
+  'core/chains', 'core/jobs', 'core/resume', 'gates/wanted')
 
 -- Is the payload larger than an add would take now? Its key or record was written by hand, or the
 -- limit was lowered. The larger limit of Redis and the worker counts, since workers learn of a new
@@ -95,7 +96,7 @@ local function read_rows(R, b, from, to)
   end
   local records = db('HMGET', R .. ':jobs', unpack(ids, first, last))
   local tries = db('HMGET', R .. ':tries', unpack(ids, first, last))
-  local resumes = db('HMGET', R .. ':resume', unpack(ids, first, last))
+  local resumes = resume.rows(R, ids, first, last)
   if not rows and from == 1 then
     b.records, b.tries, b.resumes = records, tries, resumes
     return

@@ -130,13 +130,19 @@ function resume.begin(R, id, steps, checkpoint)
   db('HSET', R .. ':resume', id, text_of(#steps, bytes, checkpoint))
 end
 
+-- -> the values of R:resume of ids[from..to], false for none. A key of a foreign type, which is not
+-- ours, must keep no job from its start or its end: then they have kept nothing.
+function resume.rows(R, ids, from, to)
+  return change.unless_foreign(db, 'HMGET', R .. ':resume', unpack(ids, from, to)) or {}
+end
+
 -- These jobs begin anew, or are no more.
 function resume.drop(R, ids)
   local key = R .. ':resume'
   if not ids[1] or txn.is_known_empty(key) then
     return
   end
-  local rows, kept = db('HMGET', key, unpack(ids)), {}
+  local rows, kept = resume.rows(R, ids, 1, #ids), {}
   for i = 1, #ids do
     if rows[i] then
       kept[#kept + 1] = ids[i]
