@@ -38,12 +38,12 @@ local function add(...)
 end
 
 -- A step of the worker. queues: {name, room}*; ends: {queue, start, id*}*; max: 192; results: {job that started, verb,
--- amount}*. -> what starts, {id, queue, start}*
+-- amount, output (nil: out)}*. -> what starts, {id, queue, start}*
 local function step(queues, ends, max, results)
   local args, started = {world.epoch, '1', 5, max or 192, #(results or {})}, {}
   for _, result in ipairs(results or {}) do
     local job = result[1]
-    for _, word in ipairs({job.id, job.start, result[2], job.queue, result[3], '1', 'text', 'out'}) do
+    for _, word in ipairs({job.id, job.start, result[2], job.queue, result[3], '1', 'text', result[4] or 'out'}) do
       args[#args + 1] = word
     end
   end
@@ -477,6 +477,73 @@ function scenarios.watched_members()
   step({}, {}, nil, kept)
 end
 
+-- ---- jobs that go on where they stopped
+
+local function keep(job, name, output)
+  call('later_v1_keep', world.epoch, job.id, job.start, name, output)
+end
+
+-- A checkpoint and the end of its job in one call, by each verb; then the next attempts, beside others.
+function scenarios.checkpoints()
+  add_many(6, 'a', 'attempts', 5, 'x')
+  add_many(4, 'b', 'x')
+  local h = step({{'a', 9}, {'b', 9}})
+  step({{'a', 9}}, {ends(h, 1, 1)}, nil, {{h[1], 'checkpoint', 0}, {h[2], 'checkpoint', 0, 'c'}, {h[2], 'retry', 1500}})
+  step({{'a', 9}}, {ends(h, 7, 7)}, nil, {{h[3], 'checkpoint', 0}, {h[3], 'progress', 0}, {h[3], 'checkpoint', 0, ''}})
+  step({{'a', 9}}, {}, nil, {{h[3], 'checkpoint', 0}, {h[3], 'dead', 100}, {h[4], 'checkpoint', 0}, {h[4], 'done', 60000}})
+  step({{'a', 9}}, {}, nil,
+       {{h[5], 'retry', 1500}, {h[5], 'checkpoint', 0}, {h[6], 'checkpoint', 0}, {h[6], 'release', 1500}})
+  step({{'b', 9}}, {ends(h, 8, 8)}, nil, {{h[9], 'progress', 0}})
+  server.now_us = server.now_us + 2000000
+  call('later_retry', h[3].id)
+  add('a', 'x')
+  local again = step({{'a', 9}, {'b', 9}})
+  step({{'a', 9}, {'b', 9}}, {ends(again, 1, 1)}, nil, {{again[2], 'retry', 5000}})
+  step({{'a', 9}, {'b', 9}}, {ends(again, 3, #again)})
+end
+
+-- A job that has kept steps ends among plain ones, each time in another way, while there is nothing else that is rare.
+function scenarios.kept_steps()
+  add_many(24, 'a', 'attempts', 5, 'x')
+  local h = step({{'a', 99}})
+  keep(h[2], 's', 'o')
+  step({{'a', 9}}, {ends(h, 4, 5)})
+  step({{'a', 9}}, {ends(h, 1, 3)})
+  keep(h[6], 's', 'o')
+  step({{'a', 9}}, {ends(h, 7, 7)}, nil, {{h[6], 'done', 60000}, {h[8], 'done', 60000}})
+  keep(h[9], 's', '')
+  keep(h[9], 't', 'o')
+  keep(h[10], 's', 'o')
+  step({{'a', 9}}, {ends(h, 11, 11)}, nil, {{h[9], 'dead', 100}, {h[12], 'dead', 100}})
+  step({{'a', 9}}, {ends(h, 13, 13)}, nil, {{h[10], 'retry', 1500}, {h[14], 'retry', 1500}, {h[15], 'progress', 0}})
+  step({{'a', 9}}, {}, nil, {{h[16], 'dead', 2}}) -- the dead have to go
+  server.now_us = server.now_us + 2000000
+  local again = step({{'a', 9}})
+  keep(again[1], 's', 'o')
+  step({{'a', 9}}, {ends(again, 1, #again)})
+  keep(h[17], 's', 'o')
+  call('later_cancel', h[17].id)
+  step({{'a', 9}}, {ends(h, 18, 18)}, nil, {{h[17], 'retry', 1500}})
+end
+
+-- A job with steps starts again among plain ones, with room for it and without; another one is begun anew.
+function scenarios.next_attempts()
+  add_many(3, 'a', 'attempts', 5, 'x')
+  local h = step({{'a', 9}})
+  for i = 1, 2 do
+    keep(h[i], 's', 'o')
+  end
+  step({}, {}, nil, {{h[1], 'checkpoint', 0}, {h[1], 'dead', 100}, {h[2], 'dead', 100}})
+  add_many(20, 'a', 'x')
+  call('later_retry', h[1].id, '+2s')
+  call('later_retry', h[2].id, '+2s', 'from_start')
+  local plain = step({{'a', 9}}, {ends(h, 3, 3)})
+  server.now_us = server.now_us + 3000000
+  step({{'a', 9}}, {ends(plain, 1, 9)})
+  local last = step({{'a', 3}, {'b', 9}})
+  step({{'a', 9}}, {}, nil, {{last[1], 'progress', 0}})
+end
+
 -- A queue beside the others is paused, and a gate lets one of its jobs in.
 function scenarios.paused()
   add_many(3, 'a', 'x')
@@ -581,7 +648,7 @@ function scenarios.foreign_types()
   local names = {'jobs', 'tries', 'errors', 'progress', 'results', 'holds', 'cancel', 'await', 'running', 'parked',
                  'parked:a', 'heads', 'names', 'stats', 'prio', 'paused', 'limits', 'queues', 'q:a:5', 'q:a:3', 'due:a',
                  'solo:a', 'lock:l', 'wait:lock:l', 'timers', 'dead:a', 'done:a', 'granted:a', 'uniq:a:u', 'clock',
-                 'notes', 'workers'}
+                 'notes', 'workers', 'resume'}
   add_many(3, 'a', 'lock', 'l', 'x')
   add('a', 'unique', 'u', 'x')
   add_many(4 * #names, 'a', 'x')

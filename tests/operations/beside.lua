@@ -1,6 +1,6 @@
 -- Plays random calls on a library whose steps go over rows where they can, and the same on one that makes all steps in a
--- transaction: replies and keys have to be equal, call by call. And on the first one each step is tried with a failing write
--- before it is made: then every key is as before.
+-- transaction: replies and keys have to be equal, call by call. And on the first one each step, each retry and each kept
+-- step of a job is tried with a failing write before it is made: then every key is as before.
 --
 -- Usage: lua5.1 beside.lua LIBRARY SEED SEEDS     with LUA_PATH, from run
 -- Exit status: 0 equal, 1 not so: the seed and the first difference are printed.
@@ -24,6 +24,8 @@ local FAIR = {'fair=1', 'fair=1', 'fair=1 w=3:k1', 'fair=1 w=2:k2 sem=v{key}', '
               'fair=1 lock=l{key}', 'fair=1 sem=s', 'fair=1 sem=t', 'fair=1 rate=r'}
 local VERBS = {{'done', 'retry', 'retry', 'dead', 'release', 'progress', 'result'}, {'retry', 'retry', 'progress'},
                {'done', 'done', 'retry'}}
+local CHECKPOINTS = {'', 'line=1', 'line=2', 'a b\nc', string.rep('c', 4096), string.rep('c', 4097)}
+local OUTPUTS = {'', 'out', 'two\nlines\0', string.rep('o', 16384), string.rep('o', 16385)}
 
 -- Seeds are of three kinds: 1 anything; 2 fair queues; 3 fair queues of which most steps go over rows. For each kind: the
 -- values of which a seed takes one, in percent unless told.
@@ -44,13 +46,15 @@ local SETTINGS = {
   {'plain', {100, 100, 90, 40, 0}, {100, 100, 90, 40, 0}, {100, 100, 95}},
   {'verbs', VERBS, VERBS, {{'done', 'dead', 'progress'}, {'done'}}},
   {'delay', {0, 1500, 1500}, {0, 1500, 1500}, {0, 1500, 1500}}, -- ms
+  {'resumed', {0, 0, 5, 40}, {0, 0, 5, 40}, {0, 0, 0, 5}},
   {'size', {1, 1, 1, 1, 1, 1, 1, 16000}, {1, 1, 1, 1, 1, 12000}, {1, 1, 1, 1, 1, 16000}} -- of a payload
 }
 
 -- Each move with its weight for each kind; those behind the first four only where the seed has them.
 local WEIGHTS = {{'step', 50, 50, 60}, {'add', 25, 25, 20}, {'wait', 15, 15, 15}, {'beat', 2, 2, 1}, {'cancel', 4, 4, 3},
                  {'move', 4, 4, 3}, {'lock', 6, 6, 1}, {'limit', 4, 4, 1}, {'gates', 4, 4, 1}, {'pause', 2, 2, 0},
-                 {'batch', 3, 3, 0}, {'tail', 1, 1, 1}, {'await', 3, 3, 0}, {'damage', 3, 3, 0}, {'foreign', 3, 3, 0}}
+                 {'batch', 3, 3, 0}, {'tail', 1, 1, 1}, {'await', 3, 3, 0}, {'damage', 3, 3, 0}, {'foreign', 3, 3, 0}, {'keep', 8, 8, 4},
+                 {'retry', 4, 4, 4}}
 
 local random = math.random
 
@@ -137,10 +141,15 @@ function moves.add()
   end
 end
 
--- Some running jobs of the worker end. -> {ends by queue and start}, results, each a list of words
+-- Some running jobs of the worker end; some tell a checkpoint, and end or run on. -> {ends by queue and start}, results,
+-- each a list of words
 local function endings(worker)
   local held, groups, results = {}, {}, {}
+  local told = chance(30) and world.resumed or 0 -- no step with a checkpoint is one over rows
   for _, job in ipairs(worker.held) do
+    if chance(told) then
+      results[#results + 1] = {job.id, job.start, 'checkpoint', job.queue, 0, '0', '', one_of(CHECKPOINTS)}
+    end
     if chance(world.kept) then
       held[#held + 1] = job
     elseif chance(world.plain) and not job.is_large then -- see NG of the step
@@ -190,13 +199,40 @@ end
 
 function moves.step()
   local worker = one_of(world.workers)
-  local reply = world.step(unpack(step_args(worker)))
+  local reply = world.write('later_v2_step', unpack(step_args(worker)))
   for _, group in ipairs(reply[4] or {}) do
     for i = 7, #group, 3 do
       worker.held[#worker.held + 1] = {id = group[i], start = group[3], queue = group[1],
                                          is_large = string.sub(group[i + 2], 1, 1) == '+'}
     end
   end
+end
+
+-- The step of a running job is kept, or asked for; perhaps it is one that the worker does not hold.
+function moves.keep()
+  local held = one_of(world.workers).held
+  if held[1] then
+    local job, worker = one_of(held), one_of(world.workers)
+    local args = {worker.epoch, job.id, chance(90) and job.start or '7', 's' .. random(4)}
+    if chance(80) then
+      add(args, one_of(OUTPUTS))
+    end
+    world.write('later_v1_keep', unpack(args))
+  end
+end
+
+-- A dead job is tried again.
+function moves.retry()
+  local dead = ROOT .. ':dead:' .. one_of(QUEUES)
+  local ids = server.redis.call('TYPE', dead).ok == 'zset' and server.redis.call('ZRANGE', dead, 0, -1) or world.ids
+  local args = {one_of(ids)}
+  if chance(40) then
+    add(args, '+' .. random(3) .. 's')
+  end
+  if chance(40) then
+    add(args, 'from_start')
+  end
+  world.write('later_retry', unpack(args))
 end
 
 function moves.wait()
@@ -220,7 +256,7 @@ function moves.move()
   if chance(50) then
     world.call('later_run_now', id)
   else
-    world.call('later_reschedule', id, 'in ' .. random(5) .. 's')
+    world.call('later_reschedule', id, '+' .. random(5) .. 's')
   end
 end
 
@@ -346,12 +382,12 @@ local function keys_of_undo()
   return table.concat(lines, '\n')
 end
 
--- Try a step of which write number n fails: every key has to stay. Then forget that.
-local function try_torn(args)
+-- Try a call of which write number n fails: every key has to stay. Then forget that.
+local function try_torn(name, args)
   local was, before = keys.copy(), keys_of_undo()
   world.tried = world.tried + 1
   server.fail_write(world.tried % 25 + 1) -- no dice: the other library is not tried
-  local reply = server.functions.later_v2_step({ROOT}, args)
+  local reply = server.functions[name]({ROOT}, args)
   if server.fail_write(nil) then
     local after = keys_of_undo()
     if reply.err and before ~= after then
@@ -386,11 +422,11 @@ local function play(seed, text, see, is_torn)
         table.concat(server.published, '\n'))
     return reply
   end
-  function world.step(...)
+  function world.write(name, ...)
     if is_torn then
-      try_torn({...})
+      try_torn(name, {...})
     end
-    return world.call('later_v2_step', ...)
+    return world.call(name, ...)
   end
   local weights = weights_of_seed(kind)
   for i = 1, WORKERS do
