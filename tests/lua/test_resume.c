@@ -270,6 +270,27 @@ static void test_death_and_retry(void **state)
     assert_starts(fcall("later_retry %s from_start", id), text("[%s retried", id));
 }
 
+/* Another payload under the id of a job that has failed is another piece of work. */
+static void test_a_replaced_job_begins_anew(void **state)
+{
+    static const char *const modes[] = {"replace", "move"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const char *w = worker(), *id = add("q unique u x");
+
+        assert_string_equal(take(w), id);
+        assert_string_equal(keep_step(w, id, 1, "a", "o"), "[kept o]");
+        assert_string_equal(tell(w, id, 1, "checkpoint", "0", "c"), "ok");
+        assert_string_equal(tell(w, id, 1, "retry", "60000", "''"), "ok");
+        assert_string_equal(add("q unique u y"), id); /* dropped */
+        assert_string_equal(redis("HGET R:resume %s", id), "1 2 c");
+        assert_string_equal(add("q unique u unique_mode %s y", modes[i]), id);
+        assert_clean();
+        (void)redis("FLUSHDB");
+    }
+}
+
 /* Every way on which a job goes takes along what it has kept. */
 static void test_nothing_is_left(void **state)
 {
@@ -399,6 +420,7 @@ int main(void)
                                        FX_TEST(test_how_much_a_job_keeps),
                                        FX_TEST(test_what_is_refused),
                                        FX_TEST(test_death_and_retry),
+                                       FX_TEST(test_a_replaced_job_begins_anew),
                                        FX_TEST(test_nothing_is_left),
                                        FX_TEST(test_export_and_import),
                                        FX_TEST(test_the_death_of_a_worker),

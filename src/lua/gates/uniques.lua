@@ -10,9 +10,9 @@
 -- since its successor stands for it.
 
 local uniques = module 'gates/uniques'
-local clock, events, jobs, gate, waiters, adds, change, lock_rows, txn = use(
-  'core/clock', 'core/events', 'core/jobs', 'gates/gate', 'gates/waiters', 'public/add',
-  'txn/change', 'txn/lock_rows', 'txn/txn')
+local clock, events, jobs, resume, gate, waiters, adds, change, lock_rows, txn = use(
+  'core/clock', 'core/events', 'core/jobs', 'core/resume', 'gates/gate', 'gates/waiters',
+  'public/add', 'txn/change', 'txn/lock_rows', 'txn/txn')
 
 -- -> the job that has this key, or nil.
 function uniques.owner(R, queue, key)
@@ -96,7 +96,8 @@ function uniques.end_replaced(R, id, job, code, start, output, now_ms)
   return true
 end
 
--- Give a waiting or parked job this payload, these options and this due time, under its id.
+-- Give a waiting or parked job this payload, these options and this due time, under its id. What
+-- its attempts have kept was of the old payload.
 local function rewrite(R, id, was, state, tries, job, payload, due)
   local ledger = gate.ledger(R, clock.now_us())
   job.o = was.o
@@ -107,6 +108,7 @@ local function rewrite(R, id, was, state, tries, job, payload, due)
   if was.big then
     change.drop_key(R .. ':big:' .. id)
   end
+  resume.drop(R, {id})
   adds.insert(R, id, job, payload)
   if tries.due then
     -- A worker that was given up may still run the old job. It cannot get the job back once
