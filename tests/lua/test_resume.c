@@ -291,6 +291,29 @@ static void test_a_replaced_job_begins_anew(void **state)
     }
 }
 
+/* Jobs that a call has read and not started cost none of its bytes. */
+static void test_jobs_that_stay_give_their_bytes_back(void **state)
+{
+    const char *w = worker(), *most = text("0 0 %04096d", 7);
+    int claimed = 0;
+
+    (void)state;
+    for (int q = 0; q < 6; q++) {
+        (void)add("q%d lock one x", q);
+        for (int i = 0; i < 64; i++) {
+            const char *argv[] = {"HSET", ROOT ":resume", add("q%d x", q), most};
+
+            assert_string_equal(send_args(4, argv, NULL), "1");
+        }
+    }
+    (void)fcall("later_lock one me ttl 1h");
+    (void)fcall("later_v2_step %s 1 0 400 0 6 q0 1 99 q1 1 99 q2 1 99 q3 1 99 q4 1 99 q5 1 99 0",
+                w);
+    for (int i = 0; i < len_at(3, -1); i++)
+        claimed += (len_at(3, i, -1) - 6) / 3;
+    assert_int_equal(claimed, 6);
+}
+
 /* Every way on which a job goes takes along what it has kept. */
 static void test_nothing_is_left(void **state)
 {
@@ -421,6 +444,7 @@ int main(void)
                                        FX_TEST(test_what_is_refused),
                                        FX_TEST(test_death_and_retry),
                                        FX_TEST(test_a_replaced_job_begins_anew),
+                                       FX_TEST(test_jobs_that_stay_give_their_bytes_back),
                                        FX_TEST(test_nothing_is_left),
                                        FX_TEST(test_export_and_import),
                                        FX_TEST(test_the_death_of_a_worker),

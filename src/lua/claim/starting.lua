@@ -321,7 +321,7 @@ function starting.start_all(R, b, judged, most, ctx)
   end
   local n = handle_rows(R, b, judged, most, number, s, ctx)
   for i = n + 1, judged do
-    ctx.bytes = ctx.bytes + #(b.raws[i] or b.records[i] or '')
+    ctx.bytes = ctx.bytes + #(b.raws[i] or b.records[i] or '') + #(b.resumes[i] or '')
   end
   if not b.is_granted then
     take_out(b, n)
