@@ -275,8 +275,8 @@ const struct cli_verb cmd_tail = {
     "[QUEUE]",
     "follow what happens to jobs",
     "Show what happens to jobs, of QUEUE or of all, as it happens: added replaced moved\n"
-    "retried (a dead one, by hand) started parked (before a gate) failed (and when it\n"
-    "is tried again) released (put back, no attempt spent) cancelling done dead\n"
+    "retried (a dead one, by hand) kept (a step) started parked (before a gate) failed (and\n"
+    "when it is tried again) released (put back, no attempt spent) cancelling done dead\n"
     "cancelled batch-sealed batch-ended schedule-fired schedule-skipped schedule-missed\n"
     "(with how many). With --json an object a line. Ctrl-C ends it.\n"
     "\n"

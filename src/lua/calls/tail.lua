@@ -9,13 +9,13 @@
 -- A message is text, separated by LF: first `1 <now_ms> <left out>`, then for each event
 --   <event> <id> <queue> <due ms> <start> <attempt> <code> <text>
 -- `-` stands for what an event has not. Events: added replaced moved retried (a dead one by hand)
--- started parked failed (due: when it is tried again) released cancelling (it runs) done dead
--- cancelled batch-sealed batch-ended schedule-fired (a job was added) schedule-skipped
--- schedule-missed. text: why, for failed, done, dead and cancelled; where it comes from, for added
--- (`topic NAME`, `broadcast to TARGET`, `adopted from KEY`); the name of a batch or a schedule, and
--- how many occurrences were skipped or missed. Events are hints: they are published,
--- not kept. A caller without a right to the channel publishes nothing. Beyond 5,000 events a
--- second, or 64 KiB a call, events are only counted, as `left out`.
+-- kept (a step, text: its name) started parked failed (due: when it is tried again) released
+-- cancelling (it runs) done dead cancelled batch-sealed batch-ended schedule-fired (a job was
+-- added) schedule-skipped schedule-missed. text: why, for failed, done, dead and cancelled; where
+-- it comes from, for added (`topic NAME`, `broadcast to TARGET`, `adopted from KEY`); the name of
+-- a batch or a schedule, and how many occurrences were skipped or missed. Events are hints: they
+-- are published, not kept. A caller without a right to the channel publishes nothing. Beyond 5,000
+-- events a second, or 64 KiB a call, events are only counted, as `left out`.
 
 local clock, events = use('core/clock', 'core/events')
 local FOR_MAX = 60000

@@ -1,12 +1,12 @@
 -- The tenants of a fair queue: which of their jobs wait, and their virtual times.
 --
--- A tenant is the key of a job; jobs without a key are those of the tenant ''. Places are shared by
--- start-time fair queueing (P. Goyal, H. Vin, H. Cheng: Start-time Fair Queueing, SIGCOMM 1996). A
--- tenant has a virtual time, which rises by the run time of its jobs divided by its weight; the
--- claim takes a job of the tenant with the least. The virtual time of the queue is the highest one
--- of a tenant at a claim, and follows the run time of what ends (turns.lua): who comes new, or comes
--- back, begins there, so nobody saves up for later. Virtual times are whole microseconds of run
--- time.
+-- A tenant is the key of a job; jobs without a key are those of the tenant ''. Places are shared
+-- by start-time fair queueing (P. Goyal, H. Vin, H. Cheng: Start-time Fair Queueing, SIGCOMM
+-- 1996). A tenant has a virtual time, which rises by the run time of its jobs divided by its
+-- weight; the claim takes a job of the tenant with the least. The virtual time of the queue is the
+-- highest one of a tenant at a claim, and follows the run time of what ends (turns.lua): who comes
+-- new, or comes back, begins there, so nobody saves up for later. Virtual times are whole
+-- microseconds of run time.
 --
 --   R:queues           "fair=1 ..." of a fair queue, with "w=<weight>:<tenant>" for each weight
 --   R:fair             HASH  queue -> its virtual time, since when its tenants share (us, 0: they
