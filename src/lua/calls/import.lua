@@ -223,8 +223,11 @@ end
 
 -- The same for one that waits.
 local function add_waiting(R, job, payload, now_us)
-  local reply = adds.add_one(R, job, payload, now_us)
-  if job.kept and reply[2] == 'added' then
+  if not job.kept then
+    return adds.add_one(R, job, payload, now_us)[2]
+  end
+  local reply = adds.add_in_transaction(R, job, payload, now_us)
+  if reply[2] == 'added' then
     resume.begin(R, reply[1], job.kept.steps, job.kept.checkpoint)
   end
   return reply[2]
