@@ -8,7 +8,8 @@ local ALONE = {jobs = 'hash', running = 'zset', workers = 'hash', tries = 'hash'
   queues = 'hash', parked = 'hash', timers = 'zset', holds = 'hash', batches = 'hash',
   schedules = 'hash', cursors = 'hash', ['schedule:file'] = 'zset', ['schedule:gone'] = 'zset', ['schedule:paused'] = 'hash',
   ['schedule:state'] = 'hash', topics = 'hash', ['topic:file'] = 'hash', pinned = 'set', series = 'hash',
-  seen = 'hash', index = 'zset', ['index:state'] = 'hash', recents = 'zset', bulks = 'zset', fair = 'hash'}
+  seen = 'hash', index = 'zset', ['index:state'] = 'hash', recents = 'zset', bulks = 'zset', fair = 'hash',
+  resume = 'hash'}
 
 local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zset'}, {'done:', 'zset'}, {'big:', 'string'},
   {'worker:', 'hash'}, {'token:', 'string'}, {'lock:', 'hash'}, {'sem:', 'zset'}, {'rate:sliding:', 'zset'},
@@ -17,10 +18,10 @@ local MORE = {{'due:', 'zset'}, {'q:', 'zset'}, {'solo:', 'zset'}, {'dead:', 'zs
   {'members:', 'zset'}, {'batch:', 'zset'}, {'cal:', 'string'}, {'pin:', 'zset'}, {'pins:', 'set'}, {'bodyless:', 'zset'},
   {'m:', 'string'}, {'h:', 'string'}, {'total:', 'string'}, {'keys:', 'string'}, {'top:', 'zset'},
   {'seen:', 'string'}, {'recent:', 'list'}, {'bulk:', 'hash'}, {'fair:', 'zset'}, {'fair-next:', 'zset'},
-  {'fair-debts:', 'zset'}, {'fair-used:', 'hash'}, {'fair-jobs:', 'zset'}}
+  {'fair-debts:', 'zset'}, {'fair-used:', 'hash'}, {'fair-jobs:', 'zset'}, {'steps:', 'hash'}}
 
-local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'workers', 'parked', 'holds',
-                'batches', 'schedules', 'cursors', 'topics', 'seen'}
+local PHASES = {'running', 'jobs', 'tries', 'errors', 'failures', 'results', 'cancel', 'progress', 'resume', 'workers', 'parked',
+                'holds', 'batches', 'schedules', 'cursors', 'topics', 'seen'}
 local GATES = {'lock:', 'sem:', 'rate:granted:', 'wait:', 'granted:'}
 
 local function type_of(rest)

@@ -87,11 +87,16 @@ end
 
 -- ---- ends
 
+-- Does a job with this result run on?
+function nth.runs_on(verb)
+  return verb == 'progress' or verb == 'checkpoint'
+end
+
 -- The worker knows that this result is settled: it was accepted now, or by a call whose reply was
 -- lost.
 function nth.end_result(m, epoch, r)
   local held = m.held[epoch][r[1]]
-  if r[3] == 'progress' or not held then
+  if nth.runs_on(r[3]) or not held then
     return
   end
   m.held[epoch][r[1]] = nil
@@ -274,6 +279,31 @@ function nth.judge_unchanged(before, kind)
   table.sort(names)
   if #names > 0 then
     nth.found(kind, 'it answered with an error and has changed ' .. table.concat(names, ' '))
+  end
+end
+
+-- The row of a job that has kept something fits its steps, and no other job has any. is_end: only dead jobs have some.
+function nth.judge_kept(is_end)
+  local where, rows, has_steps = sets_by_id(), nth.redis('HGETALL', 'resume'), {}
+  for i = 1, #rows, 2 do
+    local id, bytes = rows[i], 0
+    local n, told = string.match(rows[i + 1], '^(%d+) (%d+)')
+    local state = where[id] and string.match(where[id][1], '^%a+') or 'gone'
+    for _, word in ipairs(nth.redis('HGETALL', 'steps:' .. id)) do
+      bytes = bytes + #word
+    end
+    if tonumber(n) ~= nth.redis('HLEN', 'steps:' .. id) or tonumber(told) ~= bytes then
+      nth.found('left', id .. ' has kept ' .. rows[i + 1] .. ', and its steps have ' .. bytes .. ' bytes')
+    elseif state == 'gone' or state == 'done' or is_end and state ~= 'dead' then
+      nth.found('left', id .. ' is ' .. state .. ' and has kept ' .. rows[i + 1])
+    end
+    has_steps['steps:' .. id] = tonumber(n) > 0
+  end
+  for key in pairs(nth.content_keys()) do
+    local rest = string.sub(key, #nth.ROOT + 2)
+    if string.find(rest, '^steps:') and not has_steps[rest] then
+      nth.found('left', rest .. ' is there, and its job has kept no steps')
+    end
   end
 end
 

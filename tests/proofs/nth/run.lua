@@ -65,6 +65,7 @@ local function judge(m, kept, s, before, reply, why)
   nth.judge_sets(m, ids)
   nth.judge_running(m)
   nth.judge_gates(m)
+  nth.judge_kept(false)
   nth.judge_fsck(kept.known, 'fsck')
   local n = #nth.findings
   if s.worker and (why or reply[2] ~= 'ok') then
@@ -79,6 +80,7 @@ local function judge(m, kept, s, before, reply, why)
   end
   nth.note_deaths(m)
   nth.judge_end(m, kept.known_end or {})
+  nth.judge_kept(true)
   nth.judge_fsck(kept.known, 'fsck-end')
   return n
 end

@@ -489,6 +489,45 @@ function nth.stages.seen(m)
   nth.pass(10)
 end
 
+-- A job of this worker has kept steps, and a checkpoint.
+local function keep(m, name, tag, checkpoint)
+  local epoch, id = m.name[name], m.name[tag]
+  local start = m.held[epoch][id].start
+  nth.must('later_v1_keep', epoch, id, start, 'a', 'output')
+  nth.must('later_v1_keep', epoch, id, start, 'b', '')
+  if checkpoint then
+    nth.must(unpack(nth.step_args(m, epoch, 0, {{id, start, 'checkpoint', 'mail', 0, checkpoint}}, {})))
+  end
+end
+
+-- Jobs in every state that have kept steps and checkpoints, beside plain ones, and a worker that died with one.
+function nth.stages.kept(m)
+  workers(m)
+  for _, tag in ipairs({'plain', 'told', 'done', 'keep', 'retry', 'dies', 'release', 'stop', 'dead1', 'dead2', 'wait'}) do
+    running(m, 'W1', tag, 'mail')
+    if tag ~= 'plain' and tag ~= 'told' then
+      keep(m, 'W1', tag, tag ~= 'keep' and tag ~= 'dead2' and 'c' or nil)
+    end
+  end
+  nth.must(unpack(nth.step_args(m, m.name.W1, 0, {{m.name.told, 1, 'checkpoint', 'mail', 0, 'c'}}, {})))
+  settle(m, 'W1', 'dead1', 'dead', 100)
+  settle(m, 'W1', 'dead2', 'dead', 100)
+  settle(m, 'W1', 'wait', 'retry', 0)
+  running(m, 'W1', 'uwait', 'uniq', 'unique', 'u')
+  keep(m, 'W1', 'uwait', 'c')
+  settle(m, 'W1', 'uwait', 'retry', 3600000)
+  nth.must('later_cancel', m.name.stop)
+  m.fate.stop = 'any'
+  nth.worker(m, 'V')
+  running(m, 'V', 'vkept', 'sms')
+  keep(m, 'V', 'vkept', 'c')
+  m.victims = {m.name.V}
+  table.remove(m.live)
+  nth.add(m, 'n1', 'mail')
+  nth.add(m, 'n2', 'mail', 'in', '500ms')
+  nth.pass(10)
+end
+
 -- A cancel entry of a job that has ended; a step removes it.
 function nth.stages.flag(m)
   nth.stages.empty(m)

@@ -55,7 +55,7 @@ function nth.step_scenario(name, stage, spec)
     local epoch = m.name[spec.worker or 'W1']
     local ending = 0
     for _, r in ipairs(spec.results or {}) do
-      ending = ending + (r[2] ~= 'progress' and 1 or 0)
+      ending = ending + (nth.runs_on(r[2]) and 0 or 1)
     end
     local held = nth.count(m.held[epoch]) - ending - #short_of(m)
     return nth.step_args(m, epoch, held, results_of(m), spec.queues or nth.QUEUES, more(m), spec.room)

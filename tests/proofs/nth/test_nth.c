@@ -37,7 +37,7 @@
 static const char *const parts[] = {"wrap",   "world",   "fsck",     "ledger",    "drain",
                                     "run",    "stages",  "scenario", "steps",     "calls",
                                     "chains", "batches", "bulks",    "schedules", "topics",
-                                    "pinned", "fair",    "seen",     "wide"};
+                                    "pinned", "fair",    "seen",     "kept",      "wide"};
 
 /* A call of Redis in the source. */
 static struct site {
