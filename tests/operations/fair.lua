@@ -601,6 +601,17 @@ function one.places_for_all(text)
   need('run time', rows('HGET', 'fair-used:' .. QUEUE .. ':' .. minute, 'x'), '5000')
 end
 
+-- A job that is forgotten did not wait: its tenant's rows stay as they are.
+function one.forgotten(text)
+  new_world(text, 'fair=1')
+  add('key', 'x', 'x1')
+  need('it', payloads(1, 1), 'x1')
+  step(1, 0, {}, {{table.remove(world.held), 'dead', '10000'}})
+  redis('ZADD', key('fair-debts:' .. QUEUE), '1000', 'y')
+  need('purged', must('later_v1_purge', QUEUE, 'dead', 9)[1], 1)
+  need('a debt', rows('ZSCORE', 'fair-debts:' .. QUEUE, 'y'), '1000')
+end
+
 -- A tenant that comes while a backlog of another one runs gets its share, and not the places of the hour before.
 function one.behind_a_backlog(text)
   new_world(text, 'fair=1')

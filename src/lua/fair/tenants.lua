@@ -252,14 +252,15 @@ function tenants.digits(R, queue)
 end
 
 -- A job of this queue, which was due then, does not wait any more. It is no matter if the queue is
--- not fair.
+-- not fair, or the job is none of a tenant: a suspect, one that is pinned, dead or done.
 function tenants.remove(R, id, job, due)
   local queue, tenant = job.queue, job.K or ''
   if not due or not tenants.are_kept(R, queue) then
     return
   end
-  db('ZREM', tenants.jobs_key(R, queue), tenants.line(tenant, int(job.priority), due, id))
-  if tenants.first_due(R, queue, tenants.digits(R, queue), tenant) == math.huge then
+  local line = tenants.line(tenant, int(job.priority), due, id)
+  if db('ZREM', tenants.jobs_key(R, queue), line) == 1 and
+     tenants.first_due(R, queue, tenants.digits(R, queue), tenant) == math.huge then
     tenants.settle(R, queue, tenant, math.huge, 0)
     tenants.reset_idle(R, queue, LATEST)
   end
