@@ -20,6 +20,7 @@
 #define SEND_MS 10000   /* in which a caller has to send its request */
 #define BACKLOG 4096    /* the default limit of the kernel */
 #define READ_BYTES 4096 /* by one read */
+#define REST_MS 100 /* after a caller for whom there is no descriptor: it waits in the backlog */
 
 struct step_caller {
     struct step_socket *socket;
@@ -35,12 +36,21 @@ struct step_socket {
     struct loop *loop;
     int fd;
     struct loop_fd *watch;
+    struct loop_timer *rest; /* set: nobody is accepted */
     char name[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
     struct step_caller *first;
     unsigned n;
     step_socket_f *cb;
     void *arg;
 };
+
+/* Accept callers while there is room for them. */
+static void heed(struct step_socket *s)
+{
+    bool is_full = s->n >= CALLERS || loop_timer_is_set(s->rest);
+
+    loop_fd_events(s->watch, is_full ? 0 : LOOP_READ);
+}
 
 /* ---- callers */
 
@@ -54,8 +64,8 @@ static void caller_free(struct step_caller *c)
         s->first = c->next;
     if (c->next != NULL)
         c->next->before = c->before;
-    if (s->n-- == CALLERS)
-        loop_fd_events(s->watch, LOOP_READ);
+    s->n--;
+    heed(s);
     loop_fd_free(c->watch);
     loop_timer_free(c->deadline);
     (void)close(c->fd);
@@ -155,8 +165,7 @@ static void caller_new(struct step_socket *s, int fd)
     c->watch = loop_fd_new(s->loop, fd, LOOP_READ, on_readable, c);
     c->deadline = loop_timer_new(s->loop, on_late, c);
     loop_timer_set(c->deadline, SEND_MS);
-    if (++s->n == CALLERS)
-        loop_fd_events(s->watch, 0);
+    s->n++;
 }
 
 static void on_callers(void *arg, int events)
@@ -167,10 +176,18 @@ static void on_callers(void *arg, int events)
     while (s->n < CALLERS) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+        if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            loop_timer_set(s->rest, REST_MS);
         if (fd < 0)
-            return;
+            break;
         caller_new(s, fd);
     }
+    heed(s);
+}
+
+static void on_rested(void *arg)
+{
+    heed(arg);
 }
 
 /* ---- the socket */
@@ -205,6 +222,7 @@ struct step_socket *step_socket_new(struct loop *loop, const char *ns, step_sock
         return NULL;
     }
     s->watch = loop_fd_new(loop, s->fd, LOOP_READ, on_callers, s);
+    s->rest = loop_timer_new(loop, on_rested, s);
     return s;
 }
 
@@ -215,6 +233,7 @@ void step_socket_free(struct step_socket *s)
     while (s->first != NULL)
         caller_free(s->first);
     loop_fd_free(s->watch);
+    loop_timer_free(s->rest);
     (void)close(s->fd);
     free(s);
 }
