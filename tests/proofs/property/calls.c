@@ -200,10 +200,16 @@ static const char *pick_dead(struct maker *k)
 static void make_retry(struct maker *k)
 {
     const char *id = pick_dead(k);
+    bool is_anew = percent(k, 40);
+    int64_t at = MODEL_NONE;
 
     begin(k, "later_retry");
     arg(k, id);
-    model_retry(k->m, id, k->want);
+    if (percent(k, 30))
+        at = time_arg(k);
+    if (is_anew)
+        arg(k, "from_start");
+    model_retry(k->m, id, at, is_anew, k->want);
 }
 
 static void make_show(struct maker *k)
@@ -350,7 +356,8 @@ static enum model_verb pick_verb(struct maker *k, const struct model_job *j)
            : v < 60 ? VERB_RETRY
            : v < 75 ? VERB_DEAD
            : v < 85 ? VERB_RELEASE
-           : v < 99 ? VERB_PROGRESS
+           : v < 92 ? VERB_PROGRESS
+           : v < 99 ? VERB_CHECKPOINT
                     : VERB_BAD;
 }
 
@@ -365,8 +372,8 @@ static const char *large_output(void)
 
 static void end_args(struct maker *k, const struct model_job *j, struct model_end *e)
 {
-    static const char *const verbs[] = {"done",     "retry",  "dead",    "release",
-                                        "progress", "result", "nonsense"};
+    static const char *const verbs[] = {"done",     "retry",      "dead",   "release",
+                                        "progress", "checkpoint", "result", "nonsense"};
     static const char *const texts[] = {"", "exit 1", "tab\there", "two  words\x7f"};
     static const char *const outputs[] = {"", "out", "a\nb\n"};
 
@@ -380,7 +387,9 @@ static void end_args(struct maker *k, const struct model_job *j, struct model_en
     amount(k, e);
     e->code = below(k, 256);
     e->text = PICK(k, texts);
-    e->output = e->verb == VERB_RESULT && percent(k, 8) ? large_output() : PICK(k, outputs);
+    e->output = e->verb == VERB_CHECKPOINT                ? checkpoint_text(k)
+                : e->verb == VERB_RESULT && percent(k, 8) ? large_output()
+                                                          : PICK(k, outputs);
     arg(k, e->id);
     number(k, e->start);
     arg(k, e->verb_name);
@@ -588,87 +597,46 @@ static void move_time(struct maker *k)
 static const struct {
     int weight, gated, crowded; /* in a sequence of this kind */
     void (*make)(struct maker *k);
-} MAKERS[] = {{14, 22, 20, make_add},
-              {5, 2, 6, make_add_many},
-              {6, 2, 0, make_raw},
-              {6, 5, 3, make_cancel},
-              {4, 3, 0, make_run_now},
-              {5, 3, 1, make_reschedule},
-              {5, 4, 1, make_retry},
-              {3, 3, 1, make_show},
-              {3, 2, 0, make_result},
-              {4, 2, 0, make_await},
-              {2, 2, 1, make_pause},
-              {3, 3, 3, make_resume},
-              {2, 1, 0, make_stats},
-              {2, 1, 1, make_forget},
-              {1, 0, 0, make_known},
-              {5, 3, 1, make_list},
-              {6, 4, 1, make_register},
-              {4, 1, 0, make_beat},
-              {4, 3, 1, make_reconcile},
-              {7, 5, 2, make_reap},
-              {2, 2, 0, make_leave},
-              {1, 0, 0, make_quiet},
-              {1, 0, 0, make_workers},
-              {2, 0, 0, make_suspects},
-              {3, 1, 0, make_note},
-              {6, 4, 2, make_tidy},
-              {28, 45, 60, make_step},
-              {1, 1, 0, make_loss},
-              {1, 9, 7, make_lock},
-              {1, 7, 7, make_unlock},
-              {1, 2, 0, make_renew},
-              {1, 6, 3, make_throttle},
-              {1, 1, 0, make_fence_check},
-              {1, 6, 3, make_limit_set},
-              {1, 1, 0, make_limit_del},
-              {1, 1, 0, make_limits},
-              {1, 4, 3, make_enter},
-              {1, 3, 3, make_exit},
-              {1, 4, 1, make_queue_gates},
-              {1, 1, 1, make_fair},
-              {4, 3, 1, make_import},
-              {4, 3, 1, make_batch},
-              {2, 2, 1, make_batch_seal},
-              {1, 1, 0, make_batch_show},
-              {1, 1, 0, make_batch_jobs},
-              {1, 2, 1, make_batch_cancel},
-              {1, 0, 0, make_batches},
-              {1, 1, 0, make_batch_audit},
-              {3, 3, 1, make_purge},
-              {4, 4, 2, make_bulk},
-              {1, 1, 0, make_corrupt},
-              {2, 2, 1, make_schedule_set},
-              {1, 1, 0, make_declare},
-              {1, 1, 0, make_schedule_del},
-              {1, 1, 0, make_schedule_pause},
-              {1, 1, 0, make_schedule_resume},
-              {1, 1, 0, make_schedule_run},
-              {1, 1, 0, make_schedule_show},
-              {1, 1, 0, make_schedules},
-              {3, 3, 1, make_fire},
-              {3, 3, 1, make_subscribe},
-              {1, 1, 0, make_topics},
-              {1, 1, 0, make_declare_topics},
-              {5, 5, 2, make_publish},
-              {7, 4, 1, make_broadcast},
-              {3, 2, 1, make_foreign},
-              {2, 2, 1, make_collect}};
+} MAKERS[] = {
+    {14, 22, 20, make_add},         {5, 2, 6, make_add_many},       {6, 2, 0, make_raw},
+    {6, 5, 3, make_cancel},         {4, 3, 0, make_run_now},        {5, 3, 1, make_reschedule},
+    {5, 4, 1, make_retry},          {3, 3, 1, make_show},           {3, 2, 0, make_result},
+    {4, 2, 0, make_await},          {2, 2, 1, make_pause},          {3, 3, 3, make_resume},
+    {2, 1, 0, make_stats},          {2, 1, 1, make_forget},         {1, 0, 0, make_known},
+    {5, 3, 1, make_list},           {6, 4, 1, make_register},       {4, 1, 0, make_beat},
+    {4, 3, 1, make_reconcile},      {7, 5, 2, make_reap},           {2, 2, 0, make_leave},
+    {1, 0, 0, make_quiet},          {1, 0, 0, make_workers},        {2, 0, 0, make_suspects},
+    {3, 1, 0, make_note},           {6, 4, 2, make_tidy},           {28, 45, 60, make_step},
+    {8, 6, 3, make_keep},           {1, 1, 0, make_loss},           {1, 9, 7, make_lock},
+    {1, 7, 7, make_unlock},         {1, 2, 0, make_renew},          {1, 6, 3, make_throttle},
+    {1, 1, 0, make_fence_check},    {1, 6, 3, make_limit_set},      {1, 1, 0, make_limit_del},
+    {1, 1, 0, make_limits},         {1, 4, 3, make_enter},          {1, 3, 3, make_exit},
+    {1, 4, 1, make_queue_gates},    {1, 1, 1, make_fair},           {4, 3, 1, make_import},
+    {4, 3, 1, make_batch},          {2, 2, 1, make_batch_seal},     {1, 1, 0, make_batch_show},
+    {1, 1, 0, make_batch_jobs},     {1, 2, 1, make_batch_cancel},   {1, 0, 0, make_batches},
+    {1, 1, 0, make_batch_audit},    {3, 3, 1, make_purge},          {4, 4, 2, make_bulk},
+    {1, 1, 0, make_corrupt},        {2, 2, 1, make_schedule_set},   {1, 1, 0, make_declare},
+    {1, 1, 0, make_schedule_del},   {1, 1, 0, make_schedule_pause}, {1, 1, 0, make_schedule_resume},
+    {1, 1, 0, make_schedule_run},   {1, 1, 0, make_schedule_show},  {1, 1, 0, make_schedules},
+    {3, 3, 1, make_fire},           {3, 3, 1, make_subscribe},      {1, 1, 0, make_topics},
+    {1, 1, 0, make_declare_topics}, {5, 5, 2, make_publish},        {7, 4, 1, make_broadcast},
+    {3, 2, 1, make_foreign},        {2, 2, 1, make_collect}};
 
 /* The calls that plain sequences mostly consist of: hundreds of jobs come and go, with calls
  * that meet them. */
 static void (*const PLAIN[])(struct maker *k) = {
-    make_add,  make_add,  make_add_many, make_add_many, make_add_many,  make_register, make_step,
-    make_step, make_step, make_step,     make_step,     make_step,      make_step,     make_step,
-    make_step, make_step, make_cancel,   make_await,    make_reconcile, make_reap,     make_bulk};
+    make_add,       make_add,  make_add_many, make_add_many, make_add_many, make_register,
+    make_step,      make_step, make_step,     make_step,     make_step,     make_step,
+    make_step,      make_step, make_step,     make_step,     make_cancel,   make_await,
+    make_reconcile, make_reap, make_bulk,     make_keep,     make_keep};
 
 /* The same for chains: jobs end and die, and the next ones meet limits and gates of their queues.
  */
 static void (*const CHAINED[])(struct maker *k) = {
-    make_add,      make_add,    make_add,  make_add,         make_add_many, make_import, make_step,
-    make_step,     make_step,   make_step, make_step,        make_step,     make_step,   make_step,
-    make_register, make_cancel, make_reap, make_queue_gates, make_retry,    make_bulk};
+    make_add,   make_add,  make_add,      make_add,    make_add_many, make_import,
+    make_step,  make_step, make_step,     make_step,   make_step,     make_step,
+    make_step,  make_step, make_register, make_cancel, make_reap,     make_queue_gates,
+    make_retry, make_bulk, make_keep,     make_keep};
 
 /* The same for batches: their members end in all ways, and new batches take the names of old ones.
  */
@@ -679,7 +647,8 @@ static void (*const BATCHED[])(struct maker *k) = {
     make_step,         make_step,       make_step,       make_step,        make_step,
     make_step,         make_step,       make_step,       make_step,        make_step,
     make_register,     make_cancel,     make_reap,       make_retry,       make_retry,
-    make_batch_cancel, make_purge,      make_tidy,       make_corrupt,     make_bulk};
+    make_batch_cancel, make_purge,      make_tidy,       make_corrupt,     make_bulk,
+    make_keep,         make_keep};
 
 /* The same for schedules, whose last jobs wait, run, fail and end when the next ones are due, and
  * for topics and foreign queues. */
@@ -711,6 +680,7 @@ static void (*const SCHEDULED[])(struct maker *k) = {make_schedule_set,
                                                      make_step,
                                                      make_step,
                                                      make_step,
+                                                     make_keep,
                                                      make_register,
                                                      make_cancel,
                                                      make_retry,

@@ -12,6 +12,7 @@ tests_proofs_property_test_property_SOURCES = tests/proofs/property/test_propert
 	tests/proofs/property/calls_foreign.c tests/proofs/property/model_foreign.c \
 	tests/proofs/property/calls_broadcast.c tests/proofs/property/model_broadcast.c \
 	tests/proofs/property/calls_overview.c tests/proofs/property/model_overview.c \
+	tests/proofs/property/calls_resume.c tests/proofs/property/model_resume.c \
 	tests/proofs/property/maker.c \
 	tests/proofs/property/maker.h tests/proofs/property/model.c tests/proofs/property/model_public.c \
 	tests/proofs/property/model_gates.c tests/proofs/property/model_gates.h tests/proofs/property/model_waiters.c \

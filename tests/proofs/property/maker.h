@@ -56,6 +56,11 @@ void make_suspects(struct maker *k);
 void make_note(struct maker *k);
 void make_tidy(struct maker *k);
 
+/* ---- what a job keeps for its next attempt (calls_resume.c) */
+
+void make_keep(struct maker *k);
+const char *checkpoint_text(struct maker *k);
+
 /* ---- what an overview asks (calls_overview.c) */
 
 void make_overview(struct maker *k);

@@ -89,6 +89,7 @@ static void free_job(struct model_job *j)
     free(j->error);
     free(j->failures);
     free(j->caused);
+    free(j->checkpoint);
     free(j->result);
     free(j->holds);
 }
@@ -264,8 +265,18 @@ void model_publish(struct model *m, const char *channel, const char *message, si
     buf_puts(&m->heard, "\n");
 }
 
+static int priority_of(const struct model_job *j)
+{
+    return j->pin[0] != '\0' ? MODEL_PINNED : model_is_solo(j) ? 10 : j->priority;
+}
+
 void model_begin(struct model *m)
 {
+    for (size_t i = 0; i < m->jobs; i++) {
+        struct model_job *j = &m->job[i];
+
+        j->was = (struct model_place){j->state == JOB_WAITING, j->queue, priority_of(j), j->score};
+    }
     m->heard_before = m->heard.len;
     for (int q = 0; q < MODEL_QUEUES; q++)
         m->queue[q].is_head_read = false;
@@ -408,6 +419,7 @@ void model_forget(struct model_job *j)
     model_set(&j->failures, NULL);
     model_set(&j->result, NULL);
     model_set(&j->caused, NULL);
+    resume_drop(j);
 }
 
 void model_announce(struct model *m, struct model_job *j, const char *outcome)
@@ -480,6 +492,7 @@ void model_finish(struct model *m, struct model_job *j, char *outcome, int64_t k
     j->cancel_ms = MODEL_NONE;
     model_set(&j->progress, NULL);
     model_set(&j->error, NULL);
+    resume_drop(j);
     model_set(&j->result, outcome);
     m->queue[j->queue].is_known = true;
     model_trim(m, j->queue, JOB_DONE, MODEL_MS(m), 2);
@@ -546,9 +559,7 @@ size_t model_jobs(struct model *m, int q, enum model_state state, int priority,
         struct model_job *j = &m->job[i];
 
         if (j->state == state && (q < 0 || j->queue == q) &&
-            (priority < 0 || priority == (j->pin[0] != '\0'  ? MODEL_PINNED
-                                          : model_is_solo(j) ? 10
-                                                             : j->priority)))
+            (priority < 0 || priority == priority_of(j)))
             row[n++] = j;
     }
     if (n > 1)

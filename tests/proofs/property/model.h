@@ -44,12 +44,15 @@
 #define MODEL_QUEUE_TEXT 256
 #define MODEL_PINS 64
 #define MODEL_TARGET 40
-#define MODEL_PINNED 11      /* in the place of a priority, as 10 is for suspects */
-#define MODEL_MEMBERS 8      /* of a foreign set */
-#define MODEL_TOKEN 48       /* bytes of a token, with that of a queue behind it */
-#define MODEL_REASON 256     /* bytes that are kept of the reason of a death */
-#define MODEL_NONE INT64_MIN /* not given, or no number */
-#define MODEL_BIG 16384      /* a larger payload has a key of its own */
+#define MODEL_PINNED 11           /* in the place of a priority, as 10 is for suspects */
+#define MODEL_MEMBERS 8           /* of a foreign set */
+#define MODEL_TOKEN 48            /* bytes of a token, with that of a queue behind it */
+#define MODEL_STEPS 4             /* that a job may keep: calls_resume.c has so many names */
+#define MODEL_OUTPUT_MAX 16384    /* bytes of a step */
+#define MODEL_CHECKPOINT_MAX 4096 /* bytes */
+#define MODEL_REASON 256          /* bytes that are kept of the reason of a death */
+#define MODEL_NONE INT64_MIN      /* not given, or no number */
+#define MODEL_BIG 16384           /* a larger payload has a key of its own */
 #define MODEL_TRACES                                                                               \
     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",                                     \
         "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00-k=v"
@@ -97,6 +100,19 @@ struct model_turn {
     const char *tenant;
 };
 
+/* A step that a job has kept. */
+struct model_kept {
+    const char *name;
+    struct bytes output;
+};
+
+/* Where a job waited when the present call began. */
+struct model_place {
+    bool is_there;
+    int queue, priority; /* 10 for suspects, MODEL_PINNED */
+    int64_t score;
+};
+
 struct model_job {
     char id[16];
     int queue, priority;
@@ -118,11 +134,15 @@ struct model_job {
     int cancel_turn;   /* its number in the order of R:cancel */
     int64_t await_ms;
     char *progress, *error, *failures, *result; /* NULL: none */
-    char *caused;                               /* ids of jobs, with commas; NULL: none */
-    char *holds;                                /* "then", gates, unique key: one per line */
-    const char *corrupt;                        /* what its record is now; NULL: it is right */
-    struct model_turn turn;                     /* in a fair queue */
-    struct model_spot spot;                     /* of a parked job */
+    char *checkpoint;                           /* NULL: none */
+    struct model_kept step[MODEL_STEPS];
+    size_t steps;
+    char *caused;        /* ids of jobs, with commas; NULL: none */
+    char *holds;         /* "then", gates, unique key: one per line */
+    const char *corrupt; /* what its record is now; NULL: it is right */
+    struct model_place was;
+    struct model_turn turn; /* in a fair queue */
+    struct model_spot spot; /* of a parked job */
 };
 
 enum member_state { MEMBER_LIVE, MEMBER_DONE, MEMBER_DEAD, MEMBER_CANCELLED };
@@ -442,7 +462,8 @@ const char *model_cancel_live(struct model *m, struct model_job *j, const char *
 void model_run_now(struct model *m, const char *id, struct buf *out);
 /* at: as instant.time reads it; a past time is not yet replaced by now. */
 void model_reschedule(struct model *m, const char *id, int64_t at, struct buf *out);
-void model_retry(struct model *m, const char *id, struct buf *out);
+/* at: as of model_reschedule; MODEL_NONE: not given. is_anew: from_start was given. */
+void model_retry(struct model *m, const char *id, int64_t at, bool is_anew, struct buf *out);
 /* A dead job that has its unique key, or gets it, is due then. Its queue may be a new one. */
 void model_retry_at(struct model *m, struct model_job *j, int64_t due);
 void model_show(struct model *m, const char *id, struct buf *out);
@@ -523,6 +544,7 @@ enum model_verb {
     VERB_DEAD,
     VERB_RELEASE,
     VERB_PROGRESS,
+    VERB_CHECKPOINT,
     VERB_RESULT,
     VERB_BAD
 };
@@ -787,6 +809,28 @@ struct broadcast_counts {
 };
 const struct broadcast_counts *broadcast_counts(void);
 void broadcast_claimed(void);
+
+/* ---- what a job keeps for its next attempt (model_resume.c) */
+
+/* output: NULL: it is asked whether the step has to run. */
+void model_keep(struct model *m, int64_t epoch, const char *id, int64_t start, const char *name,
+                const struct bytes *output, struct buf *out);
+/* A running job tells a checkpoint; "": it has none any more. Returns NULL, or the code of the
+ * refusal. */
+const char *resume_checkpoint(struct model_job *j, const char *text);
+/* The job begins anew, or is no more. */
+void resume_drop(struct model_job *j);
+/* Bytes that a claim of the job reads of it. */
+int64_t resume_bytes(const struct model_job *j);
+/* The job was claimed: what the worker is told. */
+void resume_claimed(const struct model_job *j, struct buf *told);
+void resume_show(const struct model_job *j, struct buf *out);
+void resume_render(const struct model_job *j, struct rows *rows);
+/* How often things happened. */
+struct resume_counts {
+    uint64_t checkpoints, kept, known, resumed, dropped;
+};
+const struct resume_counts *resume_counts(void);
 
 /* ---- foreign queues (model_foreign.c) */
 

@@ -218,9 +218,38 @@ static void drop(struct model *m, int q)
 /* Is this job behind the last one that got its tenant? */
 static bool is_behind(const struct model_fair *f, const struct model_job *j)
 {
-    if (f->id[0] == '\0' || j->score != f->score)
-        return f->id[0] == '\0' || j->score > f->score;
+    if (f->id[0] == '\0' || j->was.score != f->score)
+        return f->id[0] == '\0' || j->was.score > f->score;
     return strcmp(j->id, f->id) > 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct model_job *x = *(struct model_job *const *)a, *y = *(struct model_job *const *)b;
+
+    return x->was.score != y->was.score ? (x->was.score < y->was.score ? -1 : 1)
+                                        : strcmp(x->id, y->id);
+}
+
+/* The jobs of the present priority as they waited before the call, which reads them past what it
+ * has changed itself. Returns how many. */
+static size_t waited(struct model *m, int q, struct model_job **row)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->jobs; i++)
+        if (m->job[i].was.is_there && m->job[i].was.queue == q &&
+            m->job[i].was.priority == m->fair[q].priority)
+            row[n++] = &m->job[i];
+    if (n > 1)
+        qsort(row, n, sizeof(*row), by_place);
+    return n;
+}
+
+static bool waits_there(const struct model_job *j)
+{
+    return j->state == JOB_WAITING && j->queue == j->was.queue && j->priority == j->was.priority &&
+           !model_is_solo(j) && j->pin[0] == '\0';
 }
 
 /* Give jobs of the present priority their tenants. Returns how many are left of `most`; 0: enough,
@@ -229,7 +258,7 @@ static int64_t index_some(struct model *m, int q, int64_t most)
 {
     struct model_fair *f = &m->fair[q];
     struct model_job *row[MODEL_JOBS];
-    size_t n = model_jobs(m, q, JOB_WAITING, f->priority, row), from = 0, done;
+    size_t n = waited(m, q, row), from = 0, done;
     int64_t bytes = INDEX_BYTES, there;
 
     while (from < n && !is_behind(f, row[from]))
@@ -237,8 +266,9 @@ static int64_t index_some(struct model *m, int q, int64_t most)
     there = (int64_t)(n - from) < most ? (int64_t)(n - from) : most;
     done = model_within_bytes(row + from, (size_t)there, there, &bytes);
     for (size_t i = from; i < from + done; i++) {
-        put(m, row[i], row[i]->score);
-        f->score = row[i]->score;
+        if (waits_there(row[i]))
+            put(m, row[i], row[i]->score);
+        f->score = row[i]->was.score;
         memcpy(f->id, row[i]->id, sizeof(f->id));
         counts.indexed++;
     }

@@ -199,6 +199,7 @@ static void rewrite(struct model *m, struct model_job *j, const struct model_opt
         j->tries_due = due;
         j->starts += j->starts > 0;
     }
+    resume_drop(j);
     model_enqueue(m, j, due);
     waiters_hand_on(m);
 }
@@ -417,8 +418,9 @@ void model_retry_at(struct model *m, struct model_job *j, int64_t due)
     batch_revive(m, j);
 }
 
-void model_retry(struct model *m, const char *id, struct buf *out)
+void model_retry(struct model *m, const char *id, int64_t at, bool is_anew, struct buf *out)
 {
+    int64_t due = at < MODEL_MS(m) ? MODEL_MS(m) : at; /* MODEL_NONE is before everything */
     struct model_job *j = model_find(m, id);
     const struct model_unique *u;
 
@@ -431,8 +433,10 @@ void model_retry(struct model *m, const char *id, struct buf *out)
         out_refusal(out, "ELATER_UNIQUE");
         return;
     }
-    model_retry_at(m, j, MODEL_MS(m));
-    reply_moved(out, j->id, "retried", MODEL_MS(m));
+    if (is_anew)
+        resume_drop(j);
+    model_retry_at(m, j, due);
+    reply_moved(out, j->id, "retried", due);
 }
 
 /* ---- show, result */
@@ -494,6 +498,7 @@ void model_show(struct model *m, const char *id, struct buf *out)
     out_named_number(out, "unique_until_ms", j->unique_until);
     model_show_chain(m, j, out);
     put_text(out, "outcome", j->state == JOB_DONE ? j->result : j->error);
+    resume_show(j, out);
     put_text(out, "failures", j->failures);
     out_named_number(out, "payload_bytes", (int64_t)j->payload.n);
     out_text(out, "payload");

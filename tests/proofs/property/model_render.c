@@ -65,6 +65,7 @@ static void render_job(const struct model *m, const struct model_job *j, struct 
         rows_text(rows, "failures", "hash", j->id, j->failures);
     if (j->result != NULL)
         rows_text(rows, "results", "hash", j->id, j->result);
+    resume_render(j, rows);
 }
 
 /* ---- queues */
@@ -233,6 +234,8 @@ static const char *broken_job(struct model *m, const struct model_job *j)
         return "a dead job has no reason";
     if (j->state == JOB_DONE && (j->result == NULL || j->error != NULL))
         return "a done job has no outcome, or an error beside it";
+    if (j->state == JOB_DONE && resume_bytes(j) > 0)
+        return "a done job has something for its next attempt";
     if (j->state == JOB_WAITING && j->pin[0] != '\0')
         return pins_broken_job(m, j);
     if (j->state != JOB_WAITING)

@@ -23,6 +23,12 @@ int64_t model_record_bytes(const struct model_job *j)
     return n;
 }
 
+/* After these the job runs on. */
+static bool runs_on(const struct model_end *e)
+{
+    return e->verb == VERB_PROGRESS || e->verb == VERB_CHECKPOINT;
+}
+
 static bool is_done(const struct model_end *e)
 {
     return e->verb == VERB_DONE || e->verb == VERB_RESULT;
@@ -35,6 +41,8 @@ static void apply(struct model *m, const struct model_end *e, struct model_job *
 
     if (e->verb == VERB_PROGRESS) {
         model_set(&j->progress, model_line(e->text));
+    } else if (e->verb == VERB_CHECKPOINT) {
+        (void)resume_checkpoint(j, e->output);
     } else if (j->corrupt != NULL && is_done(e) && !model_is_followed(j)) {
         m->queue[e->queue].done++;
         series_count(m, e->queue, COUNT_DONE, 1);
@@ -130,12 +138,19 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
     }
     /* The record of a plain short end is not read. */
     if (e->verb != VERB_PROGRESS && (!e->is_short || ends_alone))
-        m->moved += model_record_bytes(j) + (int64_t)strlen(e->output);
+        m->moved += (int64_t)strlen(e->output) + (runs_on(e) ? 0 : model_record_bytes(j));
+    if (e->verb == VERB_CHECKPOINT && strlen(e->output) > MODEL_CHECKPOINT_MAX) {
+        (void)snprintf(text, sizeof(text),
+                       "error ELATER_SIZE the checkpoint has %zu bytes, a job may keep %d",
+                       strlen(e->output), MODEL_CHECKPOINT_MAX);
+        out_text(out, text);
+        return;
+    }
     if (is_refused(m, e, j, out))
         return;
     if (e->is_short && !ends_alone)
         f->brief[f->briefs++] = j;
-    else if (!e->is_short && e->verb != VERB_PROGRESS)
+    else if (!e->is_short && !runs_on(e))
         f->other[f->others++] = j;
     /* Plain ends of members are told to their batches together. */
     m->ends_later = e->is_short && !ends_alone;

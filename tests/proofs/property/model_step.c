@@ -46,8 +46,8 @@ struct claims {
     bool has_caused; /* the death of one of the last candidates has added a job to their queue */
     const struct model_raw *next_raw; /* whose due time was asked for last */
     int64_t next_raw_ms;
-    int64_t peek; /* bytes that may still be read for due times */
-    struct buf claimed;
+    int64_t peek;             /* bytes that may still be read for due times */
+    struct buf claimed, told; /* told: checkpoints of what was claimed */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -130,7 +130,7 @@ static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate 
         *head = least(*head, now);
         return 0;
     }
-    while (taken < n && (int64_t)taken < room && model_due(row[taken]->score) <= now) {
+    while (taken < n && (int64_t)taken < room && bytes > 0 && model_due(row[taken]->score) <= now) {
         int64_t due = model_due(row[taken]->score);
 
         out[taken] = (struct candidate){.raw = row[taken],
@@ -279,7 +279,7 @@ static size_t examine(struct claims *c, const struct model_want *w, struct candi
             if (!k->is_dead && !k->is_granted && !k->is_pinned)
                 k->is_dead = !spot_fill(c->m, k->job, &k->spot, k->text);
             model_record(k->job, &record);
-            k->bytes = (int64_t)record.len;
+            k->bytes = (int64_t)record.len + resume_bytes(k->job);
             buf_done(&record);
         }
         if (k->raw == NULL && k->due > MODEL_MS(c->m) && !k->is_granted &&
@@ -337,6 +337,7 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     model_record(j, &record);
     out_bytes(&c->claimed, record.data, record.len);
     buf_done(&record);
+    resume_claimed(j, &c->told);
     out_int(&c->claimed, waiters_must_end(c->m, &k->spot) ? 2 : k->spot.n > 0);
     buf_puts(&c->claimed, "] ");
     c->n++;
@@ -820,7 +821,8 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
                        .max = least(s->max, 512),
                        .bytes = BYTES_A_STEP,
                        .peek = PEEK_BYTES,
-                       .claimed = BUF_INIT};
+                       .claimed = BUF_INIT,
+                       .told = BUF_INIT};
     struct buf heads = BUF_INIT;
 
     if (strcmp(status, "ok") == 0 && w->link != s->link)
@@ -852,8 +854,13 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
         buf_printf(out, "] [ %s] [ ] ", buf_str(&heads));
         out_int(out, c.is_solo_due);
         out_int(out, c.is_more ? MODEL_MS(m) : waiters_next_timer(m));
+        buf_puts(out, "[ ");
+        if (c.told.len > 0)
+            buf_add(out, c.told.data, c.told.len);
+        buf_puts(out, "] ");
     }
     buf_puts(out, "] ");
     buf_done(&heads);
     buf_done(&c.claimed);
+    buf_done(&c.told);
 }

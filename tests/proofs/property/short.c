@@ -9,7 +9,7 @@
 #define FIRST 4 /* index of the function's first argument */
 #define GROUP_COMMON 6
 #define GROUP_HEAD 2 /* words of a group of ended jobs before its number of ids */
-#define VALUES 10
+#define VALUES 11
 
 static struct short_counts counts;
 
@@ -148,5 +148,6 @@ void short_render(const struct args *a, const struct reply *r, struct buf *out)
         else
             server_render(out, reply_at(r, i));
     }
+    server_render(out, reply_at(r, 10)); /* refused, at 9, is among the answers */
     buf_puts(out, "] ");
 }
