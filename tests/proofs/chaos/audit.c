@@ -120,9 +120,9 @@ void audit(const struct ledger *l)
 {
     static const char *const gates[] = {
         "lock:", "sem:", "rate:granted:", "wait:", "granted:", NULL};
-    static const char *const phases[] = {"running",  "jobs",    "tries",  "errors",
-                                         "failures", "results", "cancel", "progress",
-                                         "workers",  "parked",  "holds",  "batches"};
+    static const char *const phases[] = {"running", "jobs",   "tries",    "errors", "failures",
+                                         "results", "cancel", "progress", "resume", "workers",
+                                         "parked",  "holds",  "batches"};
     struct reply *keys = keys_of(l);
 
     audit_keys(l, keys, "keys", NULL);

@@ -79,6 +79,18 @@ void ledger_start(struct ledger *l, struct job *j, int64_t epoch, int64_t start,
     j->is_unheard = j->cancelling = false;
 }
 
+void ledger_anew(struct job *j)
+{
+    j->checkpoint = LEDGER_NONE;
+    for (int i = 0; i < STEPS; i++)
+        j->step[i] = LEDGER_NONE;
+}
+
+bool ledger_knows_kept(const struct job *j)
+{
+    return j->unique < 0;
+}
+
 const char *ledger_states(int may)
 {
     static const char *const names[] = {"waiting", "running", "dead", "done", "gone"};

@@ -23,6 +23,7 @@
 enum state { WAITS = 1, RUNS = 2, DEAD = 4, DONE = 8, GONE = 16 };
 
 #define CHAIN_MAX 3
+#define STEPS 3
 
 /* What the ends of a job cause: the queues that follow, and the one that is told of its death. */
 struct chain {
@@ -41,6 +42,8 @@ struct job {
     bool may_expire; /* it has an expiry: it may die while it waits */
     bool cancelling; /* it was cancelled while it ran */
     bool is_unheard; /* its claim was lost on the way to the worker */
+    int checkpoint;  /* the last one that was accepted, by its serial, or LEDGER_NONE */
+    int step[STEPS]; /* the outputs that were kept, the same */
     bool is_big;     /* its payload is stored apart, so its end is never told in a group */
     int64_t start;   /* number of its last start; 0: it never started */
     int64_t crashes;
@@ -66,6 +69,8 @@ struct job {
                   .limit_rate = LEDGER_NONE,                                                       \
                   .chain.on_dead = LEDGER_NONE,                                                    \
                   .batch = LEDGER_NONE,                                                            \
+                  .checkpoint = LEDGER_NONE,                                                       \
+                  .step = {LEDGER_NONE, LEDGER_NONE, LEDGER_NONE},                                 \
                   .ended = 1 << END_NONE})
 
 /* A child of a job (child.h). */
@@ -159,6 +164,11 @@ struct job *ledger_find(struct ledger *l, const char *id); /* or NULL */
 struct job *ledger_add(struct ledger *l, const char *id, int queue);
 /* The job was handed out: check its start number and fence, and note the start. */
 void ledger_start(struct ledger *l, struct job *j, int64_t epoch, int64_t start, int64_t fence);
+/* The job has kept nothing any more. */
+void ledger_anew(struct job *j);
+/* Is it known what the job has kept? An add with its unique key may have put another in its
+ * place. */
+bool ledger_knows_kept(const struct job *j);
 /* The names of these states, for a text. The result is valid until the second call after this
  * one. */
 const char *ledger_states(int may);

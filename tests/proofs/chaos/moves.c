@@ -11,7 +11,7 @@ static const struct {
              {15, move_register}, {30, move_beat},     {15, move_reconcile}, {10, move_reap},
              {6, move_leave},     {20, move_tidy},     {25, move_program},   {320, move_step},
              {70, move_lock},     {50, move_unlock},   {15, move_renew},     {20, move_throttle},
-             {60, move_limit},    {30, move_foreign},  {60, move_batch}};
+             {60, move_limit},    {30, move_foreign},  {60, move_batch},     {60, move_keep}};
 
 static void choose(struct world *w)
 {

@@ -48,6 +48,7 @@ void move_leave(struct world *w);
 void move_tidy(struct world *w);
 void move_program(struct world *w); /* enter, exit */
 void move_step(struct world *w);
+void move_keep(struct world *w); /* a step of a running job is kept, or asked for */
 /* Returns a registered worker that is not written off; NULL: there is none. */
 struct worker *move_pick_worker(struct world *w, bool is_program);
 

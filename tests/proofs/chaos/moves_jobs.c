@@ -284,14 +284,19 @@ void move_cancel(struct world *w)
 
 static void retry(struct world *w)
 {
+    bool is_anew = dice_percent(&w->dice, 30);
     struct job *j;
     struct reply *r;
 
     world_begin(w, "later_retry");
     j = move_pick(w, DEAD);
     call_text(&w->call, j != NULL ? j->id : "j00000000000");
+    if (is_anew)
+        call_text(&w->call, "from_start");
     r = world_ask(w, any_role(w, ROLE_ADMIN));
     if (r != NULL && j != NULL) {
+        if (is_anew)
+            ledger_anew(j);
         chain_dies(j);
         j->is_told = false;
         j->may = WAITS;

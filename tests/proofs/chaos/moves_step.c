@@ -16,6 +16,7 @@ struct result {
     struct job *job;
     const char *verb;
     int64_t amount;
+    int serial;          /* of a checkpoint; LEDGER_NONE: it takes the last one back */
     bool is_due;         /* this worker holds the job: the result has to be accepted */
     bool is_plain;       /* told in a group */
     struct child *child; /* the first of its children */
@@ -32,10 +33,16 @@ struct step {
 
 /* ---- results */
 
+/* After these the job runs on. */
+static bool runs_on(const struct result *r)
+{
+    return strcmp(r->verb, "progress") == 0 || strcmp(r->verb, "checkpoint") == 0;
+}
+
 static void choose_results(struct world *w, struct step *s, bool all)
 {
-    static const char *const verbs[] = {"done",  "done", "done",    "result",
-                                        "retry", "dead", "release", "progress"};
+    static const char *const verbs[] = {"done", "done",    "done",     "result",    "retry",
+                                        "dead", "release", "progress", "checkpoint"};
     const struct ledger *l = w->l;
 
     for (int i = !all && l->jobs > 400 ? l->jobs - 400 : 0; i < l->jobs && s->n < RESULTS; i++) {
@@ -47,6 +54,7 @@ static void choose_results(struct world *w, struct step *s, bool all)
             continue;
         *r = (struct result){.job = j, .verb = all ? "done" : PICK(&w->dice, verbs)};
         r->is_due = j->may == RUNS && j->epoch == s->worker->epoch;
+        r->serial = dice_percent(&w->dice, 15) ? LEDGER_NONE : w->serial++;
         if (strcmp(r->verb, "dead") == 0)
             r->amount = dice_percent(&w->dice, 80) ? 10000 : 2;
         else if (!all && dice_percent(&w->dice, 30))
@@ -161,7 +169,10 @@ static void put_results(struct world *w, const struct step *s)
         call_number(&w->call, r->amount);
         call_text(&w->call, "0");
         call_text(&w->call, "ok");
-        call_text(&w->call, strcmp(r->verb, "result") == 0 ? "result" : "");
+        if (strcmp(r->verb, "checkpoint") == 0 && r->serial >= 0)
+            call_printf(&w->call, "c%d", r->serial);
+        else
+            call_text(&w->call, strcmp(r->verb, "result") == 0 ? "result" : "");
     }
 }
 
@@ -170,7 +181,9 @@ static void end_job(const struct world *w, const struct result *r)
 {
     struct job *j = r->job;
 
-    if (strcmp(r->verb, "progress") == 0)
+    if (strcmp(r->verb, "checkpoint") == 0)
+        j->checkpoint = r->serial;
+    if (runs_on(r))
         return;
     if (strcmp(r->verb, "done") == 0 || strcmp(r->verb, "result") == 0) {
         j->may = r->amount > 0 ? DONE : GONE;
@@ -305,6 +318,34 @@ static void take_groups(struct world *w, const struct worker *v, const struct re
     }
 }
 
+/* What was told of the checkpoint of this job; NULL: nothing. */
+static const char *told_of(const struct reply *told, const char *id)
+{
+    for (size_t i = 0; i + 1 < reply_count(told); i += 2)
+        if (reply_is(reply_at(told, i), id))
+            return reply_str(reply_at(told, i + 1));
+    return NULL;
+}
+
+/* A claim tells the last checkpoint that was accepted. */
+static void take_checkpoints(struct world *w, const struct reply *groups, const struct reply *told)
+{
+    for (size_t q = 0; q < reply_count(groups); q++)
+        for (size_t i = 6; i + 2 < reply_count(reply_at(groups, q)); i += 3) {
+            const char *id = reply_str(reply_at(reply_at(groups, q), i)), *is = told_of(told, id);
+            const struct job *j = ledger_find(w->l, id);
+            char last[24] = "";
+
+            if (j == NULL || !ledger_knows_kept(j))
+                continue;
+            if (j->checkpoint >= 0)
+                (void)snprintf(last, sizeof(last), "c%d", j->checkpoint);
+            if (strcmp(is != NULL ? is : "", last) != 0)
+                finding_break("kept", "%s %s goes on from '%s', and its last checkpoint is '%s'",
+                              w->l->root, id, is != NULL ? is : "", last);
+        }
+}
+
 /* The reply was lost: the worker knows nothing of these claims. */
 static void forget_claims(struct world *w, const struct worker *v, int64_t before)
 {
@@ -369,6 +410,7 @@ static void take_step(struct world *w, const struct step *s, const struct reply 
     take_answers(w, s, reply_at(r, 2));
     take_refused(w, s, reply_at(r, 9));
     take_groups(w, s->worker, reply_at(r, 3));
+    take_checkpoints(w, reply_at(r, 3), reply_at(r, 10));
     check_errors(w, reply_at(r, 6));
     if (is_lost)
         forget_claims(w, s->worker, before);
@@ -385,8 +427,7 @@ static void step(struct world *w, struct worker *v, bool all)
     choose_results(w, &s, all);
     held = held_by(w->l, v);
     for (int i = 0; i < s.n; i++)
-        held -= s.result[i].is_due && !s.result[i].job->is_unheard &&
-                strcmp(s.result[i].verb, "progress") != 0;
+        held -= s.result[i].is_due && !s.result[i].job->is_unheard && !runs_on(&s.result[i]);
     choose_plain(w, &s);
     choose_children(w, &s);
     world_begin(w, "later_v2_step");
@@ -418,4 +459,63 @@ void move_step(struct world *w)
 void worker_finish(struct world *w, struct worker *v)
 {
     step(w, v, true);
+}
+
+/* ---- kept steps */
+
+/* Mostly a running job of this worker, perhaps one of another. */
+static struct job *pick_held(struct world *w, const struct worker *v)
+{
+    for (int i = w->l->jobs - 1; i >= 0; i--) {
+        struct job *j = &w->l->job[i];
+
+        if (j->start > 0 && j->may == RUNS &&
+            dice_percent(&w->dice, j->epoch == v->epoch && !j->is_unheard ? 40 : 2))
+            return j;
+    }
+    return NULL;
+}
+
+static void take_kept(struct world *w, const struct worker *v, struct job *j, int step, int serial,
+                      const struct reply *r)
+{
+    const char *word = reply_str(reply_at(r, 0)), *output = reply_str(reply_at(r, 1));
+    bool is_held = j->may == RUNS && j->epoch == v->epoch;
+    char known[24] = "";
+
+    if (strcmp(word, "settled") == 0 ? is_held : !is_held)
+        finding_break("kept", "%s step %d of %s, %s, is %s for %lld", w->l->root, step, j->id,
+                      ledger_states(j->may), word, (long long)v->epoch);
+    if (strcmp(word, "settled") == 0 || !ledger_knows_kept(j))
+        return;
+    if (j->step[step] < 0 && strcmp(word, "kept") == 0)
+        j->step[step] = serial;
+    if (j->step[step] >= 0)
+        (void)snprintf(known, sizeof(known), "o%d", j->step[step]);
+    if (strcmp(strcmp(word, "kept") == 0 ? output : "", known) != 0)
+        finding_break("kept", "%s step %d of %s is %s '%s', and has kept '%s'", w->l->root, step,
+                      j->id, word, output, known);
+}
+
+void move_keep(struct world *w)
+{
+    const struct worker *v = move_pick_worker(w, false);
+    struct job *j = v != NULL ? pick_held(w, v) : NULL;
+    int step = dice_below(&w->dice, STEPS);
+    int serial = dice_percent(&w->dice, 30) ? LEDGER_NONE : w->serial++;
+    struct reply *r;
+
+    if (j == NULL)
+        return;
+    world_begin(w, "later_v1_keep");
+    call_number(&w->call, v->epoch);
+    call_text(&w->call, j->id);
+    call_number(&w->call, j->start);
+    call_printf(&w->call, "s%d", step);
+    if (serial >= 0)
+        call_printf(&w->call, "o%d", serial);
+    r = world_ask(w, dice_percent(&w->dice, 60) ? ROLE_WORKER : ROLE_ALL);
+    if (r != NULL)
+        take_kept(w, v, j, step, serial, r);
+    reply_free(r);
 }
