@@ -12,7 +12,8 @@
 #include <stdlib.h>
 
 /* A name stands for the folder of its corpus, fuzz_<name>.c and the function fuzz_<name>. */
-#define FUZZ_TARGETS(X) X(conf) X(control) X(env) X(head) X(job) X(output) X(replies) X(step) X(text)
+#define FUZZ_TARGETS(X)                                                                            \
+    X(conf) X(control) X(env) X(head) X(job) X(output) X(replies) X(step) X(text)
 
 #define X(name) int fuzz_##name(const uint8_t *data, size_t n);
 FUZZ_TARGETS(X)

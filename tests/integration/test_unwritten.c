@@ -72,7 +72,7 @@ static const char *const lines[] = {
 };
 
 /* They print nothing: what they run does. tail prints when something happens. */
-static const char *const silent[] = {"lock", "sem", "once", "cli", "tail", "web"};
+static const char *const silent[] = {"lock", "sem", "once", "cli", "tail", "web", "step"};
 
 static bool is_tested(const char *verb)
 {

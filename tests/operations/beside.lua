@@ -53,8 +53,8 @@ local SETTINGS = {
 -- Each move with its weight for each kind; those behind the first four only where the seed has them.
 local WEIGHTS = {{'step', 50, 50, 60}, {'add', 25, 25, 20}, {'wait', 15, 15, 15}, {'beat', 2, 2, 1}, {'cancel', 4, 4, 3},
                  {'move', 4, 4, 3}, {'lock', 6, 6, 1}, {'limit', 4, 4, 1}, {'gates', 4, 4, 1}, {'pause', 2, 2, 0},
-                 {'batch', 3, 3, 0}, {'tail', 1, 1, 1}, {'await', 3, 3, 0}, {'damage', 3, 3, 0}, {'foreign', 3, 3, 0}, {'keep', 8, 8, 4},
-                 {'retry', 4, 4, 4}}
+                 {'batch', 3, 3, 0}, {'tail', 1, 1, 1}, {'await', 3, 3, 0}, {'damage', 3, 3, 0}, {'foreign', 3, 3, 0},
+                 {'keep', 8, 8, 4}, {'retry', 4, 4, 4}}
 
 local random = math.random
 

@@ -125,7 +125,7 @@ function KEPT.checkpoint(job, value)
     fail('ELATER_OPTION', 'checkpoint: it has ' .. int(#value) .. ' bytes, a job may keep ' ..
          int(resume.CHECKPOINT_MAX))
   end
-  keeps(job).checkpoint = value
+  keeps(job).checkpoint = value ~= '' and value or nil
 end
 
 function KEPT.steps(job, value)

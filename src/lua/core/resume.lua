@@ -122,6 +122,9 @@ end
 
 -- A job that is added has kept this already. steps: of resume.unpack; checkpoint: nil for none
 function resume.begin(R, id, steps, checkpoint)
+  if not steps[1] and not checkpoint then
+    return
+  end
   local bytes = 0
   for _, step in ipairs(steps) do
     db('HSET', R .. ':steps:' .. id, step[1], step[2])
