@@ -211,6 +211,9 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, con
     add_number(out, " late_ms=", late_ms(late_us));
     add_number(out, " timeout_ms=", told_ms(invocation_timeout_ms(job, conf)));
     add_number(out, " fence=", job->fence);
+    add_word(out, "step", step);
+    if (job->checkpoint != NULL)
+        add_word(out, "checkpoint", job->checkpoint);
     add_word(out, "key", job->key);
     add_word(out, "trace", job->trace);
     add_word(out, "parent", job->parent);
@@ -228,8 +231,5 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, con
     }
     if (job->topic != NULL)
         add_word(out, "topic", job->topic);
-    if (job->checkpoint != NULL)
-        add_word(out, "checkpoint", job->checkpoint);
-    add_word(out, "step", step);
     add_number(out, " len=", (int64_t)job->payload_len);
 }
