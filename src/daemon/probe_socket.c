@@ -1,22 +1,15 @@
 #include "daemon/probe_socket.h"
 
-#include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "daemon/abstract_socket.h"
 
 #define CALLERS 16 /* most that are answered in one iteration of the loop */
 #define REST_MS 20 /* then none is answered for this long */
-/* Waiting callers of a daemon that hangs; the default limit of the kernel. */
-#define BACKLOG 4096
 
 struct probe_socket {
     int fd;
@@ -59,30 +52,11 @@ static void on_rested(void *arg)
     loop_fd_events(l->watch, LOOP_READ);
 }
 
-/* The process id alone is not unique: containers may share the names of sockets, but not process
- * ids. */
-static int listen_on(const char *ns, struct err *err)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    uint32_t random = 0;
-    int n;
-
-    (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-    n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "laterd/%s/%d-%08x", ns,
-                 (int)getpid(), random);
-    if (fd < 0 ||
-        bind(fd, (struct sockaddr *)&name,
-             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) < 0 ||
-        listen(fd, BACKLOG) < 0)
-        return err_sys(err, errno, "the socket of later health --live");
-    return TAKE_FD(fd);
-}
-
 struct probe_socket *probe_socket_new(struct loop *loop, const char *ns, probe_socket_f *say,
                                       void *arg, struct err *err)
 {
-    int fd = listen_on(ns, err);
+    char name[ABSTRACT_SOCKET_NAME];
+    int fd = abstract_socket_listen(ns, "", "the socket of later health --live", name, err);
     struct probe_socket *l;
 
     if (fd < 0)

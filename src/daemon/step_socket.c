@@ -1,24 +1,18 @@
 #include "daemon/step_socket.h"
 
 #include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/mem.h"
-#include "base/text.h"
+#include "daemon/abstract_socket.h"
 
 #define CALLERS 64      /* at once; others wait in the backlog */
 #define SEND_MS 10000   /* in which a caller has to send its request */
-#define BACKLOG 4096    /* the default limit of the kernel */
 #define READ_BYTES 4096 /* by one read */
 #define REST_MS 100 /* after a caller for whom there is no descriptor: it waits in the backlog */
 
@@ -37,7 +31,7 @@ struct step_socket {
     int fd;
     struct loop_fd *watch;
     struct loop_timer *rest; /* set: nobody is accepted */
-    char name[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    char name[ABSTRACT_SOCKET_NAME];
     struct step_caller *first;
     unsigned n;
     step_socket_f *cb;
@@ -192,31 +186,13 @@ static void on_rested(void *arg)
 
 /* ---- the socket */
 
-static int listen_on(struct step_socket *s, const char *ns, struct err *err)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    uint32_t random = 0;
-
-    (void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-    (void)snprintf(s->name, sizeof(s->name) - 1, "laterd/%s/%d-%08x/steps", ns, (int)getpid(),
-                   random);
-    memcpy(address.sun_path + 1, s->name, strlen(s->name));
-    if (fd < 0 ||
-        bind(fd, (struct sockaddr *)&address,
-             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(s->name))) < 0 ||
-        listen(fd, BACKLOG) < 0)
-        return err_sys(err, errno, "the socket of later step");
-    return TAKE_FD(fd);
-}
-
 struct step_socket *step_socket_new(struct loop *loop, const char *ns, step_socket_f *cb, void *arg,
                                     struct err *err)
 {
     struct step_socket *s = mem_new(sizeof(*s));
 
     *s = (struct step_socket){.loop = loop, .cb = cb, .arg = arg};
-    s->fd = listen_on(s, ns, err);
+    s->fd = abstract_socket_listen(ns, "/steps", "the socket of later step", s->name, err);
     if (s->fd < 0) {
         free(s);
         return NULL;
