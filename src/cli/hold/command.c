@@ -199,7 +199,7 @@ static void on_end(void *arg, int events)
 
 static pid_t start(struct command *c, char *const *argv, char *const *envp, struct err *err)
 {
-    struct spawn_command how = {-1, &c->inherited, NULL};
+    struct spawn_command how = {.tty = -1, .out = -1, .mask = &c->inherited};
     sigset_t ours;
 
     (void)sigemptyset(&ours);

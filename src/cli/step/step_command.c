@@ -4,45 +4,29 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/hold/command.h"
 #include "cli/show/out.h"
+#include "run/process/spawn.h"
 
 #define READ_BYTES 65536
 
-extern char **environ;
-
 /* ---- the process */
 
-/* 0, or an errno. */
-static int spawn(char *const *argv, int output, pid_t *pid)
+/* As spawn_command: it gets the signals that this program ignores. */
+static int start(char *const *argv, int output, struct spawned *ret, struct err *err)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t defaults;
-    int failed;
+    sigset_t mask, ours;
+    struct spawn_command how = {
+        .is_in_our_group = true, .tty = -1, .out = output, .mask = &mask, .defaults = &ours};
 
-    (void)sigemptyset(&defaults);
-    (void)sigaddset(&defaults, SIGPIPE);
-    if (posix_spawn_file_actions_init(&actions) != 0)
-        return ENOMEM;
-    if (posix_spawnattr_init(&attr) != 0) {
-        (void)posix_spawn_file_actions_destroy(&actions);
-        return ENOMEM;
-    }
-    failed = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    (void)posix_spawnattr_setsigdefault(&attr, &defaults);
-    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
-    if (failed == 0)
-        failed = posix_spawnp(pid, argv[0], &actions, &attr, argv, environ);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    (void)posix_spawnattr_destroy(&attr);
-    return failed;
+    (void)sigprocmask(SIG_SETMASK, NULL, &mask);
+    (void)sigemptyset(&ours);
+    (void)sigaddset(&ours, SIGPIPE);
+    return spawn_command(argv, environ, &how, ret, err);
 }
 
 static int wait_for(pid_t pid)
@@ -107,10 +91,10 @@ static void watch(struct catch *c, int pidfd)
 int step_command_run(char *const *argv, size_t max, struct buf *output, bool *is_long,
                      struct err *err)
 {
-    int pipe_fds[2], failed;
-    CLEANUP_CLOSE int theirs = -1, ours = -1, pidfd = -1;
+    int pipe_fds[2];
+    CLEANUP_CLOSE int theirs = -1, ours = -1;
     struct catch c = {.output = output, .max = max};
-    pid_t pid;
+    struct spawned child = {-1, -1};
 
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
         (void)err_sys(err, errno, "a pipe");
@@ -119,16 +103,12 @@ int step_command_run(char *const *argv, size_t max, struct buf *output, bool *is
     ours = pipe_fds[0];
     theirs = pipe_fds[1];
     (void)fcntl(ours, F_SETFL, O_NONBLOCK);
-    failed = spawn(argv, theirs, &pid);
-    if (failed != 0) {
-        err->errnum = failed;
+    if (start(argv, theirs, &child, err) < 0)
         return command_not_run(argv[0], err);
-    }
     (void)close(TAKE_FD(theirs));
     c.fd = ours;
-    pidfd = pidfd_open(pid, 0);
-    if (pidfd >= 0)
-        watch(&c, pidfd);
+    watch(&c, child.pidfd);
+    (void)close(child.pidfd);
     *is_long = c.is_long;
-    return wait_for(pid);
+    return wait_for(child.pid);
 }

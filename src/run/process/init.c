@@ -42,6 +42,7 @@ int init_main(char **argv, char *const *env, struct err *err)
     char path[PATH_MAX];
     struct spawned child;
     sigset_t all, none, was;
+    struct spawn_command how = {.tty = -1, .out = -1, .mask = &was, .defaults = &none};
     int status = 0;
 
     find_self(path);
@@ -54,7 +55,7 @@ int init_main(char **argv, char *const *env, struct err *err)
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &was);
     /* The daemon gets a process group of its own: Ctrl-C reaches it once only, through us. */
-    if (spawn_command(argv, env, &(struct spawn_command){-1, &was, &none}, &child, err) < 0)
+    if (spawn_command(argv, env, &how, &child, err) < 0)
         return err_wrap(err, "as process 1");
     (void)close(child.pidfd);
     for (;;) {

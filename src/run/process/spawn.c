@@ -142,6 +142,7 @@ static int watch(pid_t pid)
 static void undo(pid_t pid)
 {
     (void)kill(-pid, SIGKILL);
+    (void)kill(pid, SIGKILL); /* it may be in our group */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
 }
@@ -179,6 +180,7 @@ int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, con
 
 static int command_attr(posix_spawnattr_t *attr, const struct spawn_command *how)
 {
+    short group = how->is_in_our_group ? 0 : POSIX_SPAWN_SETPGROUP;
     int e = posix_spawnattr_setsigmask(attr, how->mask);
 
     if (e == 0)
@@ -186,8 +188,8 @@ static int command_attr(posix_spawnattr_t *attr, const struct spawn_command *how
     if (e == 0)
         e = posix_spawnattr_setpgroup(attr, 0);
     if (e == 0)
-        e = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                               POSIX_SPAWN_SETSIGDEF);
+        e = posix_spawnattr_setflags(
+            attr, (short)(group | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
     return e;
 }
 
@@ -202,6 +204,8 @@ static int start_command(char *const *argv, char *const *envp, const struct spaw
     e = command_attr(&h.attr, how);
     if (e == 0 && how->tty >= 0)
         e = posix_spawn_file_actions_addtcsetpgrp_np(&h.fa, how->tty);
+    if (e == 0 && how->out >= 0)
+        e = posix_spawn_file_actions_adddup2(&h.fa, how->out, STDOUT_FILENO);
     if (e == 0)
         e = posix_spawnp(pid, argv[0], &h.fa, &h.attr, argv, envp);
     making_done(&h);

@@ -38,11 +38,12 @@ int spawn(char *const *argv, char *const *envp, const struct spawn_fds *fds, con
 
 /*
  * Run a command of our caller as a shell would: found by PATH, in our folder and session, with our
- * descriptors that are not close-on-exec, in a process group of its own. 0, or -1 as spawn. Blocks
- * until exec.
+ * descriptors that are not close-on-exec. 0, or -1 as spawn. Blocks until exec.
  */
 struct spawn_command {
+    bool is_in_our_group; /* else its process group is its own */
     int tty;              /* its group becomes the foreground group of this terminal; -1: none */
+    int out;              /* becomes its standard output; -1: ours */
     const sigset_t *mask; /* its signal mask */
     const sigset_t *defaults; /* signals that get their default disposition */
 };
