@@ -28,17 +28,6 @@
 static char tree[256];  /* where cgroup v2 is mounted; empty: nowhere, or without controllers */
 static char group[300]; /* the delegated cgroup */
 
-__attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
-{
-    CLEANUP_FREE char *line = NULL;
-    va_list ap;
-
-    va_start(ap, fmt);
-    assert_true(vasprintf(&line, fmt, ap) >= 0);
-    va_end(ap);
-    return test_sh(line);
-}
-
 static void find_tree(void)
 {
     CLEANUP_BUF struct buf said = BUF_INIT;
@@ -54,8 +43,10 @@ static void find_tree(void)
 static int open_group(void **state)
 {
     (void)snprintf(group, sizeof(group), "%s/later-test-%d", tree, (int)getpid());
-    assert_int_equal(
-        sh("echo '+memory +cpu +pids' >%s/cgroup.subtree_control; mkdir %s", tree, group), 0);
+    assert_int_equal(test_shf(NULL,
+                              "echo '+memory +cpu +pids' >%s/cgroup.subtree_control; mkdir %s",
+                              tree, group),
+                     0);
     return fx_open(state);
 }
 
@@ -63,7 +54,7 @@ static int close_group(void **state)
 {
     int status = fx_close(state);
 
-    assert_int_equal(sh("rmdir %s/.laterd 2>/dev/null; rmdir %s", group, group), 0);
+    assert_int_equal(test_shf(NULL, "rmdir %s/.laterd 2>/dev/null; rmdir %s", group, group), 0);
     return status;
 }
 
@@ -111,7 +102,7 @@ static void is_refused(const char *as, const char *yaml, const char *says)
 static bool none_left(void *arg)
 {
     (void)arg;
-    return sh("! ls -d %s/job.* 2>/dev/null", group) == 0;
+    return test_shf(NULL, "! ls -d %s/job.* 2>/dev/null", group) == 0;
 }
 
 static char *add(const char *queue)
@@ -165,7 +156,7 @@ static void test_memory(void **state)
     hungry = add("hungry");
     assert_true(test_until_state(&redis, hungry, "dead", LONG_MS));
     assert_true(test_state_is(&redis, calm, "running"));
-    sh("touch %s", out);
+    test_shf(NULL, "touch %s", out);
     ends_as(hungry, "dead", "over memory limit (32MiB): killed by signal 9");
     ends_as(calm, "done", "exit status 0");
     assert_true(resident_kib() < before + 2048);
@@ -194,7 +185,7 @@ static void test_memory_of_a_filter(void **state)
                    folder);
 
     (void)state;
-    sh("mkdir -p %s/handlers", folder);
+    test_shf(NULL, "mkdir -p %s/handlers", folder);
     test_handler(folder, "hungry", HUNGRY);
     test_handler(dir, "work", "echo survived >%s", out);
     start_in_group(yaml);
@@ -306,7 +297,7 @@ static void test_reload(void **state)
     start_in_group("queues:\n  work: { memory: 64MiB, attempts: 1 }\n");
     first = add("work");
     ends_as(first, "dead", "over memory limit (64MiB)");
-    assert_int_equal(sh("sed -i s/64MiB/24MiB/ %s", a.conf), 0);
+    assert_int_equal(test_shf(NULL, "sed -i s/64MiB/24MiB/ %s", a.conf), 0);
     test_laterd_kill(&a, SIGHUP);
     until_said("event=reload result=done");
     id = add("work");
@@ -323,7 +314,7 @@ static void test_not_alone(void **state)
 
     (void)state;
     proc_start(&sleeper, argv, NULL, NULL);
-    while (sh("grep -qx %d %s/cgroup.procs", (int)sleeper.pid, group) != 0)
+    while (test_shf(NULL, "grep -qx %d %s/cgroup.procs", (int)sleeper.pid, group) != 0)
         assert_int_equal(kill(sleeper.pid, 0), 0);
     is_refused("", "queues:\n  work: { memory: 32MiB }\n",
                ":6: work: other programs are in laterd's cgroup");

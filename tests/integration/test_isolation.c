@@ -37,17 +37,6 @@
 
 static char service_program[96]; /* laterd, where SERVICE may start it */
 
-__attribute__((format(printf, 1, 2))) static void sh(const char *fmt, ...)
-{
-    CLEANUP_FREE char *line = NULL;
-    va_list ap;
-
-    va_start(ap, fmt);
-    assert_true(vasprintf(&line, fmt, ap) >= 0);
-    va_end(ap);
-    assert_int_equal(test_sh(line), 0);
-}
-
 static void open_to_others(void)
 {
     CLEANUP_FREE char *laterd = mem_printf("%s/laterd", test_build_dir());
@@ -58,8 +47,8 @@ static void open_to_others(void)
     *strrchr(socket, '/') = '\0';
     assert_int_equal(chmod(socket, 0755), 0);
     (void)snprintf(service_program, sizeof(service_program), "%s/laterd", dir);
-    sh("cp %s %s && chmod 755 %s && : >%s && chmod 666 %s", laterd, service_program,
-       service_program, out, out);
+    test_must("cp %s %s && chmod 755 %s && : >%s && chmod 666 %s", laterd, service_program,
+              service_program, out, out);
 }
 
 static int setup(void **state)
@@ -147,7 +136,7 @@ static void test_all_settings(void **state)
         file);
 
     (void)state;
-    sh("printf '# vars\\n\\nA=of the file\\nC=\"quoted\"\\r\\n' >%s", file);
+    test_must("printf '# vars\\n\\nA=of the file\\nC=\"quoted\"\\r\\n' >%s", file);
     test_handler(dir, "work", TELL, out);
     start_a(yaml);
     run_one("work");
@@ -264,7 +253,7 @@ static void test_daemon_is_out_of_reach(void **state)
     CLEANUP_FREE char *tried = NULL;
 
     (void)state;
-    sh("cd %s && echo password >secret && chown 1:1 secret && chmod 600 secret", dir);
+    test_must("cd %s && echo password >secret && chown 1:1 secret && chmod 600 secret", dir);
     test_handler(dir, "other", TRY, dir, dir, out);
     test_handler(dir, "own", TRY, dir, dir, out);
     start_as_service("queues:\n  other: { user: nobody }\n", CAPS);
@@ -274,7 +263,7 @@ static void test_daemon_is_out_of_reach(void **state)
     assert_int_equal(test_lines(out, NULL), 1);
     /* A handler of the daemon's own user can reach what that user can. The daemon's memory and
      * environment, which has the password, it cannot see. */
-    sh(": >%s", out);
+    test_must(": >%s", out);
     run_one("own");
     assert_told(tried);
     assert_int_equal(test_lines(out, "read environ") + test_lines(out, "read mem") +
@@ -390,7 +379,7 @@ static void test_setuid_program(void **state)
     CLEANUP_FREE char *line = NULL;
 
     (void)state;
-    sh("chmod u+s %s", service_program);
+    test_must("chmod u+s %s", service_program);
     line = mem_printf("setpriv --reuid=65534 --clear-groups %s --isolate uid=0 -- /usr/bin/id 2>&1",
                       service_program);
     assert_int_equal(test_sh_out(line, &said), 78);
@@ -404,15 +393,15 @@ static void test_folder_event(void **state)
     CLEANUP_FREE char *yaml = mem_printf("defaults: { env_file: %s }\n", file);
 
     (void)state;
-    sh("echo A=first >%s", file);
+    test_must("echo A=first >%s", file);
     test_handler(dir, "work", TELL, out);
     start_a(yaml);
-    sh("echo A=second >%s", file);
+    test_must("echo A=second >%s", file);
     test_handler(dir, "more", "true");
     assert_true(test_until_lines(a.log, "event=serving queues=2", 1, LONG_MS));
     run_one("work");
     assert_told("a first");
-    sh("rm %s; : >%s", file, out);
+    test_must("rm %s; : >%s", file, out);
     test_handler(dir, "evenmore", "true");
     assert_true(test_until_lines(a.log, "event=serving queues=3", 1, LONG_MS));
     run_one("work");
@@ -449,7 +438,7 @@ static void test_refused(void **state)
         proc_done(&bad.proc);
     }
     /* A refused reload keeps what is in force. */
-    sh("printf 'defaults: { user: no-such-user }\\n' >>%s", a.conf);
+    test_must("printf 'defaults: { user: no-such-user }\\n' >>%s", a.conf);
     test_laterd_kill(&a, SIGHUP);
     assert_true(test_laterd_says(&a, "event=reload result=refused", LONG_MS));
     run_one("work");
@@ -470,7 +459,7 @@ static void test_env_file_lines(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CLEANUP_FREE char *at = mem_printf("%s:2: ", file);
 
-        sh("printf 'OK=1\\n%s\\n' >%s", cases[i].line, file);
+        test_must("printf 'OK=1\\n%s\\n' >%s", cases[i].line, file);
         test_laterd_conf(&a, dir, "a", redis.url, yaml);
         test_laterd_launch(&a);
         assert_int_equal(proc_wait(&a.proc, LONG_MS), 78);
@@ -479,7 +468,7 @@ static void test_env_file_lines(void **state)
         proc_done(&a.proc);
         a.runs = false;
     }
-    sh("printf 'A=1\\n' >%s; chmod 666 %s", file, file);
+    test_must("printf 'A=1\\n' >%s; chmod 666 %s", file, file);
     test_laterd_launch(&a);
     assert_int_equal(proc_wait(&a.proc, LONG_MS), 78);
     assert_true(proc_has_logged(&a.proc, "env_file"));

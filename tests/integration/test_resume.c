@@ -21,23 +21,11 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "../support/env.h"
+#include "../support/shell.h"
 #include "fixture.h"
 
 #define LONG_MS 60000
 #define QUICK "defaults: { attempts: 20, backoff: { first: 20ms, max: 20ms } }\n"
-
-/* Run a line of shell, which has to end with 0. */
-__attribute__((format(printf, 1, 2))) static void shell(const char *fmt, ...)
-{
-    CLEANUP_FREE char *line = NULL;
-    va_list ap;
-
-    va_start(ap, fmt);
-    assert_true(vasprintf(&line, fmt, ap) >= 0);
-    va_end(ap);
-    if (system(line) != 0)
-        fail_msg("failed: %s", line);
-}
 
 static char *add_to(const char *queue, const char *payload)
 {
@@ -127,7 +115,7 @@ static void test_it_is_kept_while_the_job_runs(void **state)
     start_quick("");
     id = add_to("q", "x");
     assert_true(test_until(has_checkpoint, id, LONG_MS));
-    shell("touch %s/go", dir);
+    test_must("touch %s/go", dir);
     assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     assert_written("early\nnone\n");
     assert_int_equal(test_lines(a.log, "event=checkpoint-refused"), 2);
@@ -161,7 +149,7 @@ static void test_a_stream_goes_on(void **state)
     CLEANUP_FREE char *yaml = NULL;
 
     (void)state;
-    shell(
+    test_must(
         "cat > %s/s.py <<'END'\n"
         "#!/usr/bin/python3\n"
         "import os, subprocess, sys\n"
@@ -191,7 +179,7 @@ static void test_a_plugin_goes_on(void **state)
     CLEANUP_FREE char *yaml = NULL;
 
     (void)state;
-    shell(
+    test_must(
         "cat > %s/p.c <<'END'\n"
         "#include \"later_plugin.h\"\n"
         "#include <stdio.h>\n"
@@ -302,21 +290,22 @@ static void test_the_command_line(void **state)
     id = add_to("q", "x");
     assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:q", 1, LONG_MS));
     line = mem_printf("'%s/later' --redis %s", test_build_dir(), redis.url);
-    shell("%s show %s | grep -q '^ *checkpoint *cp$'", line, id);
-    shell("%s show %s | grep -q '^ *steps kept *s, 5 bytes$'", line, id);
-    shell("%s show --json %s | grep -q '\"checkpoint\":\"cp\"'", line, id);
-    shell("%s show --json %s > %s/shown", line, id, dir);
-    shell("%s retry %s", line, id);
+    test_must("%s show %s | grep -q '^ *checkpoint *cp$'", line, id);
+    test_must("%s show %s | grep -q '^ *steps kept *s, 5 bytes$'", line, id);
+    test_must("%s show --json %s | grep -q '\"checkpoint\":\"cp\"'", line, id);
+    test_must("%s show --json %s > %s/shown", line, id, dir);
+    test_must("%s retry %s", line, id);
     assert_true(test_until(wrote, (char *)"cp /wB6", LONG_MS));
     assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:q", 1, LONG_MS));
-    shell("%s export q --state dead > %s/jobs", line, dir);
-    shell("%s purge q --state dead --yes", line);
+    test_must("%s export q --state dead > %s/jobs", line, dir);
+    test_must("%s purge q --state dead --yes", line);
     assert_nothing_kept();
     assert_written("ran\nnone /wB6\ncp /wB6\n");
-    shell("%s import q %s/jobs && %s --namespace other import q %s/shown", line, dir, line, dir);
+    test_must("%s import q %s/jobs && %s --namespace other import q %s/shown", line, dir, line,
+              dir);
     assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:q", 1, LONG_MS));
     assert_written("ran\nnone /wB6\ncp /wB6\ncp /wB6\n");
-    shell("%s retry q --all --from-start", line);
+    test_must("%s retry q --all --from-start", line);
     assert_true(test_until_int(&redis, "ZCARD", ROOT ":dead:q", 1, LONG_MS));
     assert_true(test_until(wrote, (char *)"none", LONG_MS));
     assert_written("ran\nnone /wB6\ncp /wB6\ncp /wB6\nran\nnone /wB6\n");
@@ -338,9 +327,9 @@ static void test_a_handler_of_another_user(void **state)
                  "echo checkpoint $x >&3\n"
                  "[ $LATER_ATTEMPT = 2 ]\n",
                  out);
-    shell("touch %s; chmod 666 %s; chmod 755 %s", out, out, dir);
+    test_must("touch %s; chmod 666 %s; chmod 755 %s", out, out, dir);
     test_install(dir, "later", later);
-    shell("chmod 755 %s", later);
+    test_must("chmod 755 %s", later);
     yaml = mem_printf(QUICK "queues: { q: { env: { PATH: '%s:/usr/bin:/bin' }, user: nobody } }\n",
                       dir);
     start_a(yaml);
@@ -366,9 +355,9 @@ static void test_redis_goes_away(void **state)
                  out, dir, dir, out);
     start_quick("");
     free(add_to("q", "x"));
-    shell("until [ -e %s/begun ]; do sleep 0.02; done", dir);
+    test_must("until [ -e %s/begun ]; do sleep 0.02; done", dir);
     test_redis_kill(&redis, SIGKILL);
-    shell("touch %s/go", dir);
+    test_must("touch %s/go", dir);
     (void)usleep(300000);
     test_redis_restart(&redis);
     assert_true(test_until(no_job_is_left, NULL, LONG_MS));
@@ -383,13 +372,14 @@ static void test_the_examples(void **state)
     CLEANUP_FREE char *db = mem_printf("%s/rows.csv.db", dir);
 
     (void)state;
-    shell("install -m 755 '%s'/handlers/examples/resume/* %s/handlers/; "
-          "seq 1 250 > %s/lines; seq 1 250 | sed 's/.*/&,v&/' > %s/rows.csv",
-          test_source_dir(), dir, dir, dir);
+    test_must("install -m 755 '%s'/handlers/examples/resume/* %s/handlers/; "
+              "seq 1 250 > %s/lines; seq 1 250 | sed 's/.*/&,v&/' > %s/rows.csv",
+              test_source_dir(), dir, dir, dir);
     /* It is killed at line 100 for the first time. */
-    shell("cat > %s/one <<'END'\n#!/bin/sh\necho $1 >> %s\n[ $1 != 100 ] || [ -e %s/killed ] || { "
-          "touch %s/killed; sleep 1; kill -9 $PPID; }\nEND\nchmod 755 %s/one",
-          dir, out, dir, dir, dir);
+    test_must(
+        "cat > %s/one <<'END'\n#!/bin/sh\necho $1 >> %s\n[ $1 != 100 ] || [ -e %s/killed ] || { "
+        "touch %s/killed; sleep 1; kill -9 $PPID; }\nEND\nchmod 755 %s/one",
+        dir, out, dir, dir, dir);
     {
         CLEANUP_FREE char *yaml = mem_printf(
             QUICK
@@ -406,11 +396,12 @@ static void test_the_examples(void **state)
         free(add_to("order", "17"));
     }
     assert_true(test_until(no_job_is_left, NULL, LONG_MS));
-    shell("[ \"$(sort -n %s | uniq | tr '\\n' ' ')\" = \"$(seq 1 250 | tr '\\n' ' ')\" ]", out);
-    shell("[ $(grep -c . %s) -le 252 ]", out);
-    shell("python3 -c \"import sqlite3; assert sqlite3.connect('%s').execute('SELECT COUNT(*) FROM "
-          "rows').fetchone()[0] == 250\"",
-          db);
+    test_must("[ \"$(sort -n %s | uniq | tr '\\n' ' ')\" = \"$(seq 1 250 | tr '\\n' ' ')\" ]", out);
+    test_must("[ $(grep -c . %s) -le 252 ]", out);
+    test_must(
+        "python3 -c \"import sqlite3; assert sqlite3.connect('%s').execute('SELECT COUNT(*) FROM "
+        "rows').fetchone()[0] == 250\"",
+        db);
     assert_nothing_kept();
 }
 

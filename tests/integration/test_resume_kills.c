@@ -35,23 +35,13 @@ static void seed(void)
     srand(n);
 }
 
-__attribute__((format(printf, 1, 2))) static int shell(const char *fmt, ...)
-{
-    CLEANUP_FREE char *line = NULL;
-    va_list ap;
-
-    va_start(ap, fmt);
-    assert_true(vasprintf(&line, fmt, ap) >= 0);
-    va_end(ap);
-    return system(line);
-}
-
 /* Kill one process of a running handler: its shell, a step of it, or the command of a step. */
 static void kill_something(void)
 {
-    (void)shell("for f in $(ls %s/running 2>/dev/null); do pgrep -s $f; done | shuf -n 1 | "
-                "xargs -r kill -9 2>/dev/null",
-                dir);
+    (void)test_shf(NULL,
+                   "for f in $(ls %s/running 2>/dev/null); do pgrep -s $f; done | shuf -n 1 | "
+                   "xargs -r kill -9 2>/dev/null",
+                   dir);
 }
 
 static void kill_worker(void)
@@ -59,6 +49,13 @@ static void kill_worker(void)
     test_laterd_kill(&a, SIGKILL);
     (void)test_laterd_wait(&a, LONG_MS);
     test_laterd_start(&a);
+}
+
+/* What the judge of a log has said. */
+static void tell(int status, struct buf *said)
+{
+    (void)printf("%s", buf_str(said));
+    assert_int_equal(status, 0);
 }
 
 /* ---- checkpoints */
@@ -86,22 +83,25 @@ static void serve_pieces(int pieces)
  * slow machine passes. */
 static void judge_pieces(int pieces, int kills, bool may_go_back)
 {
-    assert_int_equal(
-        shell(
-            "awk -v pieces=%d -v kills=%d -v back=%d '"
-            "$1 == \"start\" { if ($3 < at[$2] && !back) { print \"older\", $0; bad = 1 } "
-            "at[$2] = $3; starts[$2]++; all++ } "
-            "$1 == \"piece\" { n[$2 \" \" $3]++; done[$2] += n[$2 \" \" $3] == 1; again += n[$2 \" "
-            "\" $3] > 1; re[$2] += n[$2 \" \" $3] > 1 } "
-            "END { for (j in starts) { jobs++; if (done[j] != pieces || re[j] > 2 * (starts[j] - "
-            "1)) { print j, done[j], re[j], starts[j]; bad = 1 } } "
-            "each = 0; if (all > jobs) each = again / (all - jobs); "
-            "printf \"figure: %%d kills, %%d jobs of %%d pieces, %%d starts, %%d pieces done "
-            "again, "
-            "%%.2f for each further start\\n\", kills, jobs, pieces, all, again, each; "
-            "exit bad || jobs != %d }' %s",
-            pieces, kills, may_go_back, JOBS, out),
-        0);
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    int status;
+
+    status = test_shf(
+        &said,
+        "awk -v pieces=%d -v kills=%d -v back=%d '"
+        "$1 == \"start\" { if ($3 < at[$2] && !back) { print \"older\", $0; bad = 1 } "
+        "at[$2] = $3; starts[$2]++; all++ } "
+        "$1 == \"piece\" { n[$2 \" \" $3]++; done[$2] += n[$2 \" \" $3] == 1; again += n[$2 \" "
+        "\" $3] > 1; re[$2] += n[$2 \" \" $3] > 1 } "
+        "END { for (j in starts) { jobs++; if (done[j] != pieces || re[j] > 2 * (starts[j] - "
+        "1)) { print j, done[j], re[j], starts[j]; bad = 1 } } "
+        "each = 0; if (all > jobs) each = again / (all - jobs); "
+        "printf \"figure: %%d kills, %%d jobs of %%d pieces, %%d starts, %%d pieces done "
+        "again, "
+        "%%.2f for each further start\\n\", kills, jobs, pieces, all, again, each; "
+        "exit bad || jobs != %d }' %s",
+        pieces, kills, may_go_back, JOBS, out);
+    tell(status, &said);
 }
 
 static void test_checkpoints_under_kills(void **state)
@@ -110,7 +110,7 @@ static void test_checkpoints_under_kills(void **state)
 
     (void)state;
     seed();
-    (void)shell("mkdir %s/running", dir);
+    test_must("mkdir %s/running", dir);
     serve_pieces(pieces);
     start_a(QUICK "concurrency: 8\n");
     for (int i = 0; i < JOBS; i++)
@@ -148,7 +148,7 @@ static void test_checkpoints_and_a_failover(void **state)
     int pieces = test_is_long() ? 60 : 12;
 
     (void)state;
-    (void)shell("mkdir %s/running", dir);
+    test_must("mkdir %s/running", dir);
     serve_pieces(pieces);
     test_laterd_conf(&a, dir, "a", s.by, QUICK "concurrency: 8\n");
     test_laterd_start(&a);
@@ -198,19 +198,22 @@ static void serve_steps(void)
  * printed, byte for byte. */
 static void judge_steps(int kills)
 {
-    assert_int_equal(
-        shell(
-            "awk -v kills=%d '"
-            "{ key = $2 \" \" $3 } "
-            "$1 == \"ran\" { ran++; if (key in got) { print \"again\", $0; bad = 1 } last[key] = "
-            "$4 } "
-            "$1 == \"got\" { if (!(key in got)) { n++; if ($4 != last[key]) { print \"not the "
-            "last\", $0, last[key]; bad = 1 } got[key] = $4 } else { more++; if ($4 != got[key]) { "
-            "print \"other bytes\", $0; bad = 1 } } } "
-            "END { printf \"figure: %%d kills, %%d steps kept, %%d runs of their commands, %%d "
-            "times taken from the job\\n\", kills, n, ran, more; exit bad || n < 3 }' %s",
-            kills, out),
-        0);
+    CLEANUP_BUF struct buf said = BUF_INIT;
+    int status;
+
+    status = test_shf(
+        &said,
+        "awk -v kills=%d '"
+        "{ key = $2 \" \" $3 } "
+        "$1 == \"ran\" { ran++; if (key in got) { print \"again\", $0; bad = 1 } last[key] = "
+        "$4 } "
+        "$1 == \"got\" { if (!(key in got)) { n++; if ($4 != last[key]) { print \"not the "
+        "last\", $0, last[key]; bad = 1 } got[key] = $4 } else { more++; if ($4 != got[key]) { "
+        "print \"other bytes\", $0; bad = 1 } } } "
+        "END { printf \"figure: %%d kills, %%d steps kept, %%d runs of their commands, %%d "
+        "times taken from the job\\n\", kills, n, ran, more; exit bad || n < 3 }' %s",
+        kills, out);
+    tell(status, &said);
 }
 
 static void test_steps_under_kills(void **state)
@@ -219,7 +222,7 @@ static void test_steps_under_kills(void **state)
 
     (void)state;
     seed();
-    (void)shell("mkdir %s/running", dir);
+    test_must("mkdir %s/running", dir);
     serve_steps();
     start_a(QUICK "concurrency: 4\n");
     for (int kills = 0; kills < most; kills++) {
@@ -238,7 +241,7 @@ static void test_steps_under_kills(void **state)
     assert_true(test_until(no_job_is_left, NULL, LONG_MS));
     judge_steps(most);
     assert_int_equal(test_int(&redis, "EXISTS", ROOT ":resume"), 0);
-    assert_int_equal(shell("'%s/later' --redis %s fsck >&2", test_build_dir(), redis.url), 0);
+    test_must("'%s/later' --redis %s fsck", test_build_dir(), redis.url);
 }
 
 static int open_failover(void **state)

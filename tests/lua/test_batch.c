@@ -2,18 +2,7 @@
  * Batches: who joins them, what every way on which a job ends does to them, when their callbacks
  * come, and when they are forgotten.
  */
-#include "fixture.h"
-
-/* A step of protocol 2. results, ends: words behind their number. */
-static const char *step(const char *w, const char *results, const char *queue, const char *ends)
-{
-    const char *got =
-        fcall("later_v2_step %s 1 0 50 %s 1 %s 50 1048576 %s", w, results, queue, ends);
-
-    assert_starts(got, "[");
-    assert_string_equal(at(1, -1), "ok");
-    return got;
-}
+#include "step.h"
 
 /* Claim all of the queue. */
 static void claim_all(const char *w, const char *queue)

@@ -2,18 +2,7 @@
  * What the end of a job causes, by both protocols, on every way on which a job ends: `then`,
  * `on_dead`, and children.
  */
-#include "fixture.h"
-
-/* A step of protocol 2. results: words behind their number; ends: groups behind their number. */
-static const char *step(const char *w, const char *results, const char *queue, const char *ends)
-{
-    const char *got =
-        fcall("later_v2_step %s 1 0 50 %s 1 %s 50 1048576 %s", w, results, queue, ends);
-
-    assert_starts(got, "[");
-    assert_string_equal(at(1, -1), "ok");
-    return got;
-}
+#include "step.h"
 
 /* Claim the one job of this queue that is due; -> its id. What is told of it is in fx.last. */
 static const char *take(const char *w, const char *queue)

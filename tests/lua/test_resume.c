@@ -2,21 +2,11 @@
  * What a job keeps for its next attempt: its checkpoint, and the outputs of its steps; that only
  * the attempt that runs writes them, and that nothing of them is left behind.
  */
-#include "fixture.h"
+#include "step.h"
 
 #include <unistd.h>
 
 #define OUTPUT_MAX 16384
-
-static const char *step(const char *w, const char *results, const char *queue, const char *ends)
-{
-    const char *got =
-        fcall("later_v2_step %s 1 0 50 %s 1 %s 50 1048576 %s", w, results, queue, ends);
-
-    assert_starts(got, "[");
-    assert_string_equal(at(1, -1), "ok");
-    return got;
-}
 
 /* Claim the one job of queue q that is due. -> its id */
 static const char *take(const char *w)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,36 @@ int test_sh_out(const char *line, struct buf *ret)
 int test_sh(const char *line)
 {
     return test_sh_out(line, NULL);
+}
+
+static char *line_of(const char *fmt, va_list ap)
+{
+    char *line = NULL;
+
+    assert_true(vasprintf(&line, fmt, ap) >= 0);
+    return line;
+}
+
+int test_shf(struct buf *ret, const char *fmt, ...)
+{
+    CLEANUP_FREE char *line = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    line = line_of(fmt, ap);
+    va_end(ap);
+    return test_sh_out(line, ret);
+}
+
+void test_must(const char *fmt, ...)
+{
+    CLEANUP_FREE char *line = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    line = line_of(fmt, ap);
+    va_end(ap);
+    test_says(line, 0, "");
 }
 
 void test_says(const char *line, int status, const char *text)
