@@ -70,21 +70,20 @@ static int run(struct cli *cli, struct err *err)
 const struct cli_verb cmd_step = {
     "step",
     "NAME [--] COMMAND [ARG]...",
-    "In a handler: run a command once for the job",
-    "Runs COMMAND, and prints its standard output when it has ended. If it ends with 0, the output "
-    "(at most 16 KiB) is kept with the job under NAME before it is printed. When a later attempt "
-    "of "
-    "the job comes to the step, the kept output is printed and COMMAND is not run. If it ends with "
-    "another status, that is passed on, and nothing is kept.\n"
+    "in a handler, run a command once for its job",
+    "Runs COMMAND, and prints its standard output when it has ended. If it ends with 0, the\n"
+    "output (at most 16 KiB) is kept with the job under NAME before it is printed. When a\n"
+    "later attempt of the job comes to the step, the kept output is printed and COMMAND is\n"
+    "not run. If it ends with another status, that is passed on, and nothing is kept.\n"
     "\n"
-    "What ran and could not be kept runs again: if the host fails between the two, for example. So "
-    "COMMAND should do no harm if it runs twice; a step makes that rare. A job keeps at most 100 "
-    "steps, and 256 KiB; they go with the job. `later show` lists them, and `later retry "
-    "--from-start` forgets them.\n"
+    "What ran and could not be kept runs again: if the host fails between the two, for\n"
+    "example. So COMMAND should do no harm if it runs twice; a step makes that rare. A job\n"
+    "keeps at most 100 steps, and 256 KiB; they go with the job. `later show` lists them, and\n"
+    "`later retry --from-start` forgets them.\n"
     "\n"
-    "Exit status: that of COMMAND, 128+N for signal N; 65 if the job may not keep it (too large, "
-    "too "
-    "many); 75 if this attempt was given up, or Redis was away for a minute; 64 for a wrong call.\n"
+    "Exit status: that of COMMAND, 128+N for signal N; 65 if the job may not keep it (too\n"
+    "large, too many); 75 if this attempt was given up, or Redis was away for a minute; 64\n"
+    "for a wrong call.\n"
     "\n"
     "  #!/bin/sh -e\n"
     "  later step charge -- charge-card \"$LATER_ID\"\n"

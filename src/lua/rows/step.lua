@@ -12,8 +12,8 @@
 -- waiters, permits for two waiters at once, spots with several gates; pauses that end; queues that
 -- are flagged (suspects, pinned and granted jobs, those aside) or have raw members; jobs of a fair
 -- queue that fail, are parked or let in; jobs that tell a checkpoint, or start or end and have kept
--- something (core/resume.lua); timers that are due; large payloads; and whatever is
--- corrupt or of a foreign type.
+-- something (core/resume.lua); timers that are due; large payloads; and whatever is corrupt or of a
+-- foreign type.
 --
 -- s, what one such step knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
@@ -96,8 +96,7 @@ local function run(R, q)
   plans.plan_writes(s)
   writes.write_all(s)
   return {now_us = s.now_us, status = 'ok', answers = s.answers or {}, refused = {},
-          groups = s.groups, heads = heads, errors = {},
-          cancels = s.cancels or {}, solo_due = 0,
+          groups = s.groups, heads = heads, errors = {}, cancels = s.cancels or {}, solo_due = 0,
           timer_ms = s.is_more and s.now_ms or s.timer_ms < NEVER and s.timer_ms or -1}
 end
 

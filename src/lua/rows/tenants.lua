@@ -4,10 +4,10 @@
 --
 -- A fair queue, f: {name, weights, was: its text in R:fair, time, since, tenants: name -> t, list
 -- of them, more: how many more tenants have due jobs than in Redis, n_woken: how many of these had
--- none before, may_share: as in fair/turns.lua, n_due: how many tenants have due
--- jobs in Redis, part: as in fair/turns.lua, used: name -> ms that its ended jobs ran, gone:
--- name -> score of debts that go, lines: of jobs that were claimed, is_reset: at some time nobody
--- had due jobs, so the debts that are in Redis do not count}
+-- none before, may_share: as in fair/turns.lua, n_due: how many tenants have due jobs in Redis,
+-- part: as in fair/turns.lua, used: name -> ms that its ended jobs ran, gone: name -> score of
+-- debts that go, lines: of jobs that were claimed, is_reset: at some time nobody had due jobs, so
+-- the debts that are in Redis do not count}
 --
 -- A tenant, t: {name, tick, score: its text in R:fair:<queue>, false for none; is_active: it has
 -- due jobs; time; owed: its text in R:fair-debts:<queue>, false for none; debt: its new one;
@@ -141,7 +141,7 @@ end
 
 -- Those without due jobs may owe run time.
 local function note_debts(f)
-  for _, t in ipairs(f.is_reset and {} or f.list) do
+  for _, t in ipairs(f.list) do
     t.debt = not t.is_active and t.time
   end
 end
@@ -169,11 +169,13 @@ function row_tenants.finish(s, lines, holders)
   for _, f in ipairs(queues) do
     local its = ended[f]
     load_ended(s, f, its.names)
-    f.n_due = redis.call('ZCARD', key_of(s, f, ''))
-    for i, name in ipairs(f.is_reset and {} or its.names) do
-      charge(s, f, f.tenants[name], its.ns[i], its.froms[i], its.begans[i])
+    if not f.is_reset then
+      f.n_due = redis.call('ZCARD', key_of(s, f, ''))
+      for i, name in ipairs(its.names) do
+        charge(s, f, f.tenants[name], its.ns[i], its.froms[i], its.begans[i])
+      end
+      note_debts(f)
     end
-    note_debts(f)
   end
 end
 
