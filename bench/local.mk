@@ -1,6 +1,6 @@
 ## The benchmarks: what scripts/bench runs beside the programs. Made by `make bench-programs` only.
 bench_programs = bench/programs/add_jobs bench/programs/job_sleep bench/programs/job_stream \
-	bench/programs/spawn_limit bench/programs/step_limit
+	bench/programs/spawn_limit bench/programs/sync_limit
 EXTRA_PROGRAMS = $(bench_programs)
 bench_programs_add_jobs_SOURCES = bench/programs/add_jobs.c bench/programs/client.h
 bench_programs_add_jobs_LDADD = $(HIREDIS_LIBS)
@@ -10,8 +10,8 @@ bench_programs_job_stream_SOURCES = bench/programs/job_stream.c bench/programs/r
 bench_programs_job_stream_LDADD =
 bench_programs_spawn_limit_SOURCES = bench/programs/spawn_limit.c
 bench_programs_spawn_limit_LDADD =
-bench_programs_step_limit_SOURCES = bench/programs/step_limit.c bench/programs/client.h
-bench_programs_step_limit_LDADD = $(HIREDIS_LIBS)
+bench_programs_sync_limit_SOURCES = bench/programs/sync_limit.c bench/programs/client.h
+bench_programs_sync_limit_LDADD = $(HIREDIS_LIBS)
 
 ## The plug-in of the benchmarks, by the rule for shared objects.
 bench_plugins = bench/programs/job_plugin.so

@@ -7,7 +7,7 @@ WIDTH = 760
 LABEL = 250
 VALUE = 90
 BAR = 14
-STEP = 20
+SYNC = 20
 PANEL_HEAD = 34
 PANEL_GAP = 14
 
@@ -42,12 +42,12 @@ def _panel(title, rows, y):
     room = WIDTH - LABEL - VALUE
     out = [f'<text class="head" x="0" y="{y + 18}">{escape(title)}</text>']
     for i, (label, kind, value) in enumerate(rows):
-        top = y + PANEL_HEAD + i * STEP
+        top = y + PANEL_HEAD + i * SYNC
         width = max(1.5, room * value / most)
         out.append(f'<text class="label" x="{LABEL - 8}" y="{top + 11}">{escape(label)}</text>')
         out.append(f'<rect class="{kind}" x="{LABEL}" y="{top}" width="{width:.1f}" height="{BAR}" rx="2"/>')
         out.append(f'<text class="value" x="{LABEL + width + 6:.1f}" y="{top + 11}">{show(value)}</text>')
-    return out, PANEL_HEAD + len(rows) * STEP + PANEL_GAP
+    return out, PANEL_HEAD + len(rows) * SYNC + PANEL_GAP
 
 
 def draw(report):

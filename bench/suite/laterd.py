@@ -13,7 +13,7 @@ PAYLOAD_BYTES = 100
 PLUGIN = os.path.join(procs.PROGRAMS, "job_plugin.so")
 STREAM_C = os.path.join(procs.PROGRAMS, "job_stream")
 STREAM_PYTHON = os.path.join(procs.PROGRAMS, "job_stream.py")
-# As many handler processes as processors; enough jobs in flight that a step carries hundreds.
+# As many handler processes as processors; enough jobs in flight that a sync carries hundreds.
 PROCESSES = os.cpu_count() or 1
 IN_FLIGHT = 256
 PLUGIN_PLACES = 64

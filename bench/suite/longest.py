@@ -1,5 +1,5 @@
 """What bench/calls measures with: one call at a time, by the time of the processor that Redis' main thread had,
-which other work on the machine hardly changes, beside a plain step and a COPY."""
+which other work on the machine hardly changes, beside a plain sync and a COPY."""
 import fnmatch
 import statistics
 import sys
@@ -9,8 +9,8 @@ from . import procs, redis
 ROOT = "later:{default}"
 MIB = 1048576
 PAGE_BYTES = 16384  # the longest payload in a record, of a schedule and of a batch
-STEP = 64
-UNITS = 30          # how often a plain step and a COPY are measured in a round
+SYNC = 64
+UNITS = 30          # how often a plain sync and a COPY are measured in a round
 
 
 class Bench:
@@ -21,7 +21,7 @@ class Bench:
         pid = server.process.pid
         self.stat = f"/proc/{pid}/task/{pid}/schedstat"
         self.longest_us = 0
-        self.step_us, self.copy_us = [], []
+        self.sync_us, self.copy_us = [], []
         self.worker_n = 0
 
     # ---- calls
@@ -70,7 +70,7 @@ class Bench:
         """-> the ids of n jobs that the worker now holds"""
         ids = []
         while len(ids) < n:
-            groups = self.call("later_v2_step", worker, 1, 0, min(512, n - len(ids)), 0,
+            groups = self.call("later_v1_sync", worker, 1, 0, min(512, n - len(ids)), 0,
                                1, queue, n - len(ids), 64 * MIB, 0)[3]
             if not groups:
                 raise procs.Failed(f"{len(ids)} of {n} jobs are claimed")
@@ -97,7 +97,7 @@ class Bench:
                     words += [k + 1, len(children)]
                     for child in children:
                         words += [len(child), *child]
-            answers = self.timed("later_v2_step", *words)[2]
+            answers = self.timed("later_v1_sync", *words)[2]
             wrong = [a for a in answers if a not in ("ok", "later")]
             if wrong or "ok" not in answers:
                 raise procs.Failed(f"a result is answered {wrong or answers[0]}")
@@ -106,16 +106,16 @@ class Bench:
     # ---- units
 
     def measure_units(self):
-        """A plain step of 64 jobs, and a COPY of 1 MiB."""
+        """A plain sync of 64 jobs, and a COPY of 1 MiB."""
         self.redis("FLUSHALL")
-        self.add("plain", STEP * (UNITS + 1), 100)
+        self.add("plain", SYNC * (UNITS + 1), 100)
         worker, ids = self.worker("plain"), []
         for _ in range(UNITS + 1):
             self.longest_us = 0
             ends = [1, "plain", 1, len(ids), *ids] if ids else [0]
-            groups = self.timed("later_v2_step", worker, 1, 0, STEP, 0, 1, "plain", STEP, MIB, *ends)[3]
+            groups = self.timed("later_v1_sync", worker, 1, 0, SYNC, 0, 1, "plain", SYNC, MIB, *ends)[3]
             if ids:
-                self.step_us.append(self.longest_us)
+                self.sync_us.append(self.longest_us)
             ids = [i for group in groups for i in group[6::3]]
         self.redis("SET", "from", b"x" * MIB)
         for i in range(UNITS): # each into memory of its own, as the copies of payloads
@@ -124,9 +124,9 @@ class Bench:
             self.copy_us.append(self.used_us() - before_us)
 
     def units(self):
-        """-> us of a plain step, of a COPY: medians of the quickest round"""
+        """-> us of a plain sync, of a COPY: medians of the quickest round"""
         return [min(statistics.median(all_us[at:at + UNITS]) for at in range(0, len(all_us), UNITS))
-                for all_us in (self.step_us, self.copy_us)]
+                for all_us in (self.sync_us, self.copy_us)]
 
     def functions(self):
         library = self.redis("FUNCTION", "LIST", "LIBRARYNAME", "laterd")[0]
@@ -162,14 +162,14 @@ def measure(bench, patterns, rounds):
 
 
 def table(rows, bench, version, processors, least=0):
-    """-> lines of Markdown, the longest first: those that take at least so many plain steps"""
-    step, copy = bench.units()
-    out = [f"Redis {version}, {processors} processors: a plain step of {STEP} jobs takes {step:,.0f} us, "
+    """-> lines of Markdown, the longest first: those that take at least so many plain syncs"""
+    sync, copy = bench.units()
+    out = [f"Redis {version}, {processors} processors: a plain sync of {SYNC} jobs takes {sync:,.0f} us, "
            f"a COPY of 1 MiB {copy:,.0f} us.", "",
-           "| function | with | ms | plain steps | COPYs |", "| --- | --- | --- | --- | --- |"]
-    shown = [row for row in rows if row[2] is None or row[2] >= least * step]
+           "| function | with | ms | plain syncs | COPYs |", "| --- | --- | --- | --- | --- |"]
+    shown = [row for row in rows if row[2] is None or row[2] >= least * sync]
     for function, what, us in sorted(shown, key=lambda row: -(row[2] or 1e9)):
-        figures = ("failed", "", "") if us is None else (f"{us / 1000:.1f}", f"{us / step:.1f}", f"{us / copy:.1f}")
+        figures = ("failed", "", "") if us is None else (f"{us / 1000:.1f}", f"{us / sync:.1f}", f"{us / copy:.1f}")
         out.append(f"| `{function}` | {what} | {' | '.join(figures)} |")
     if len(shown) < len(rows):
         out.append(f"| {len(rows) - len(shown)} others | | | less than {least:g} | |")

@@ -23,10 +23,10 @@ def now_ms():
     return int(time.time() * 1000)
 
 
-# ---- steps
+# ---- syncs
 
 
-@case("later_v2_step", "100 deaths, 1 MiB, `on_dead`")
+@case("later_v1_sync", "100 deaths, 1 MiB, `on_dead`")
 def _(b):
     b.settle(*in_queue(b, 100, MIB, "on_dead", "alert"), "dead", 10000)
 
@@ -36,33 +36,33 @@ def in_queue(b, n, size, *options):
     return worker, "q", ids
 
 
-@case("later_v2_step", "128 done, 1 MiB, `keep` and `then`")
+@case("later_v1_sync", "128 done, 1 MiB, `keep` and `then`")
 def _(b):
     b.settle(*in_queue(b, 128, MIB, "then", "next"), "done", 3600000)
 
 
-@case("later_v2_step", "1,024 done, 16 KiB, `keep` and `then`")
+@case("later_v1_sync", "1,024 done, 16 KiB, `keep` and `then`")
 def _(b):
     b.settle(*in_queue(b, 1024, PAGE_BYTES, "then", "next"), "done", 3600000)
 
 
-@case("later_v2_step", "64 retried, 16 KiB, 16 KiB of output")
+@case("later_v1_sync", "64 retried, 16 KiB, 16 KiB of output")
 def _(b):
     b.settle(*in_queue(b, 64, PAGE_BYTES), "retry", 1000, b"o" * PAGE_BYTES)
 
 
-@case("later_v2_step", "1,000 children of 1 KiB")
+@case("later_v1_sync", "1,000 children of 1 KiB")
 def _(b):
     children = [("child", b"x" * 1024)] * 1000
     b.settle(*in_queue(b, 1, 10), "done", 0, children=children)
 
 
-@case("later_v2_step", "4 results with 1,000 children")
+@case("later_v1_sync", "4 results with 1,000 children")
 def _(b):
     b.settle(*in_queue(b, 4, 10), "done", 0, children=[("child", "x")] * 1000)
 
 
-@case("later_v2_step", "1,024 ends of 1,024 batches, `finally`, 16 KiB")
+@case("later_v1_sync", "1,024 ends of 1,024 batches, `finally`, 16 KiB")
 def _(b):
     worker = b.worker("q")
     for i in range(1024):
@@ -71,31 +71,31 @@ def _(b):
         b.call("later_batch_seal", f"b{i}")
     ids = b.claim(worker, "q", 1024)
     while ids:
-        told = b.timed("later_v2_step", worker, 1, 0, 0, 0, 0, 1, "q", 1, len(ids), *ids)[9]
+        told = b.timed("later_v1_sync", worker, 1, 0, 0, 0, 0, 1, "q", 1, len(ids), *ids)[9]
         ids = [ids[n - 1] for n, answer in zip(told[::2], told[1::2]) if answer == "later"]
 
 
-@case("later_v2_step", "512 claims, 16 KiB")
+@case("later_v1_sync", "512 claims, 16 KiB")
 def _(b):
     b.add("q", 512, PAGE_BYTES)
-    b.timed("later_v2_step", b.worker("q"), 1, 0, 512, 0, 1, "q", 512, MIB, 0)
+    b.timed("later_v1_sync", b.worker("q"), 1, 0, 512, 0, 1, "q", 512, MIB, 0)
 
 
-@case("later_v2_step", "128 expired, 1 MiB, `on_dead`")
+@case("later_v1_sync", "128 expired, 1 MiB, `on_dead`")
 def _(b):
     b.add("q", 128, MIB, "expire", "1ms", "on_dead", "alert")
     time.sleep(0.01)
     worker = b.worker("q")
     while b.redis("ZCARD", ROOT + ":q:q:5"):
-        b.timed("later_v2_step", worker, 1, 0, 128, 0, 1, "q", 128, MIB, 0)
+        b.timed("later_v1_sync", worker, 1, 0, 128, 0, 1, "q", 128, MIB, 0)
 
 
-@case("later_v2_step", "2,000 due queues")
+@case("later_v1_sync", "2,000 due queues")
 def _(b):
     for i in range(2000):
         b.call("later_add", f"q{i}", "x")
     queues = [word for i in range(2000) for word in (f"q{i}", 1, MIB)]
-    b.timed("later_v2_step", b.worker(), 1, 0, 512, 0, 2000, *queues, 0)
+    b.timed("later_v1_sync", b.worker(), 1, 0, 512, 0, 2000, *queues, 0)
 
 
 # ---- workers
@@ -172,7 +172,7 @@ def tidy(b, size, n=1000):
     for at in range(0, n, 50):
         some = ids[at:at + 50]
         words = [word for i in some for word in (i, 1, "dead", "q", 100000, 0, "T", "O")]
-        b.call("later_v2_step", worker, 1, 0, 0, len(some), *words, 0, 0)
+        b.call("later_v1_sync", worker, 1, 0, 0, len(some), *words, 0, 0)
     return worker
 
 
@@ -685,7 +685,7 @@ def job(b, *options):
 
 def dead(b):
     worker, ids = b.held("q", 1, MIB)
-    b.call("later_v2_step", worker, 1, 0, 0, 1, ids[0], 1, "dead", "q", 1000, 0, "T", "O", 0, 0)
+    b.call("later_v1_sync", worker, 1, 0, 0, 1, ids[0], 1, "dead", "q", 1000, 0, "T", "O", 0, 0)
     return ids[0]
 
 

@@ -82,11 +82,11 @@ def drain_once(kind, n, *settings):
         return {"per_s": laterd.drain(server, {"bench": kind.queue()}, kind.places, n)}
 
 
-def _step_limit(n, claims):
+def _sync_limit(n, claims):
     with redis.Server() as server:
         laterd.setup(server)
         laterd.add(server, "bench", n)
-        text = procs.output([os.path.join(procs.PROGRAMS, "step_limit"), str(server.port), "bench",
+        text = procs.output([os.path.join(procs.PROGRAMS, "sync_limit"), str(server.port), "bench",
                              str(claims)])
     answer = json.loads(text)
     if answer["n"] != n:
@@ -99,8 +99,8 @@ def drain(size, with_peers):
     out = [_kind_contestant(f"laterd, {kind.name}", kind, lambda kind=kind: drain_once(kind, n))
            for kind in (laterd.PLUGIN_KIND, laterd.STREAM_C_KIND, laterd.STREAM_PYTHON_KIND)]
     for claims in (192, 512):
-        limit = Contestant(f"bare later_step, {claims} a call", "limit",
-                           lambda claims=claims: _step_limit(n, claims), None, "one call at a time")
+        limit = Contestant(f"bare later_sync, {claims} a call", "limit",
+                           lambda claims=claims: _sync_limit(n, claims), None, "one call at a time")
         out.append(limit)
     out += _peer_contestants("drain", size, _per_s, with_peers)
     return Mode("drain", f"no-op jobs that are due already ({n:,} for laterd)",

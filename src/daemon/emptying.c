@@ -1,6 +1,6 @@
 /*
  * The worker empties itself for a suspect (sched/sched_solo.c): the log and `later health` say so,
- * and for which job. A step tells only that one of its queues has a suspect, so it is asked for
+ * and for which job. A sync tells only that one of its queues has a suspect, so it is asked for
  * here, once in five minutes at most.
  */
 #include "daemon/daemon_priv.h"

@@ -53,9 +53,9 @@ static int op_reconcile(void *ctx, int64_t epoch, int64_t link, int64_t seen,
     return store_reconcile(((struct daemon *)ctx)->store, epoch, link, seen, held, n);
 }
 
-static int op_step(void *ctx, const struct store_step *step)
+static int op_sync(void *ctx, const struct store_sync *sync)
 {
-    return store_step(((struct daemon *)ctx)->store, step);
+    return store_sync(((struct daemon *)ctx)->store, sync);
 }
 
 static int op_look(void *ctx, int64_t soon_ms, const char *const *queues, size_t n)
@@ -195,7 +195,7 @@ const struct sched_ops daemon_ops = {
     .reg = op_reg,
     .beat = op_beat,
     .reconcile = op_reconcile,
-    .step = op_step,
+    .sync = op_sync,
     .look = op_look,
     .fetch = op_fetch,
     .end_orphans = op_end_orphans,
@@ -259,12 +259,12 @@ static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
     sched_on_reconciled(((struct daemon *)arg)->sched, mono_now(), r);
 }
 
-static void on_step(void *arg, const struct store_step_reply *r)
+static void on_sync(void *arg, const struct store_sync_reply *r)
 {
     struct daemon *d = arg;
 
     parts_note_time(&d->parts, r->now_us);
-    sched_on_step(d->sched, mono_now(), r);
+    sched_on_sync(d->sched, mono_now(), r);
 }
 
 static void on_looked(void *arg, const struct store_look_reply *r)
@@ -547,7 +547,7 @@ struct link_events daemon_link_events(struct daemon *d)
 
 struct store_events daemon_store_events(struct daemon *d)
 {
-    return (struct store_events){on_registered, on_beat,     on_reconciled, on_step,
+    return (struct store_events){on_registered, on_beat,     on_reconciled, on_sync,
                                  on_looked,     on_fetched,  on_reaped,     on_tidied,
                                  on_left,       on_declared, on_error,      d};
 }

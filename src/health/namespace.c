@@ -14,7 +14,7 @@
 #define SCHEDULE_LATE_MS 60000
 #define SKEW_MS 1000          /* from here on, a worker's log and LATER_LATE_MS mislead */
 #define SUSPECT_WAIT_MS 10000 /* from then on workers empty themselves for it */
-#define UNSENT_MANY 256       /* results; as many as two full steps */
+#define UNSENT_MANY 256       /* results; as many as two full syncs */
 #define NAMES_MANY_PERCENT 90
 
 static void judge_worker(struct health *h, const struct reply *w, int64_t now_ms)

@@ -20,7 +20,7 @@ static struct held_job *first_in_bucket(const struct held_jobs *l, const char *i
     return *bucket_of((struct held_jobs *)l, id);
 }
 
-#define CHECKPOINTS_MAX 64 /* of a step: a quarter of a megabyte */
+#define CHECKPOINTS_MAX 64 /* of a sync: a quarter of a megabyte */
 
 /* From -> to, the table of held_jobs.h. */
 #define TO(state) (1U << HELD_##state)
@@ -294,7 +294,7 @@ void held_put_off(struct held_jobs *l, struct held_job *h, struct mono until)
     h->not_before = until;
 }
 
-/* Did it end well, with nothing to keep, nothing more to tell, and nothing that follows? A step
+/* Did it end well, with nothing to keep, nothing more to tell, and nothing that follows? A sync
  * looks at plain results behind all others: one that was left must not come behind them again. */
 static bool is_plain(const struct held_job *h)
 {
@@ -327,7 +327,7 @@ static bool is_sendable(const struct held_job *h, struct mono now)
     return h->state == HELD_ENDED && !mono_before(now, h->not_before);
 }
 
-/* May one step carry the output and the children of this job beside those of the jobs before it? A
+/* May one sync carry the output and the children of this job beside those of the jobs before it? A
  * single job's always fit: a call must stay short, and no job may wait for ever. */
 static bool fits(const struct held_job *h, size_t *jobs, size_t *bytes)
 {
@@ -360,7 +360,7 @@ size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *o
     size_t n = collect_checkpoints(l, now, HELD_ENDED, out, 0, max), jobs = 0, bytes = 0;
 
     n = collect_checkpoints(l, now, HELD_RUNNING, out, n, max);
-    /* Those that were left go first, the oldest first: newer ones that come with each step must not
+    /* Those that were left go first, the oldest first: newer ones that come with each sync must not
      * go before them for ever. So what does not fit is left, too. */
     for (struct held_job *h = l->left > 0 ? l->last : NULL; h != NULL && n < max; h = h->before) {
         if (h->is_left && may_send(h, now) && fits(h, &jobs, &bytes))

@@ -14,7 +14,7 @@
  *   RUNNING        was given to the runner (`pool` below)  -> ENDED | LOST
  *   LOST           another worker may hold it: its process is being killed, its report is dropped
  *   ENDED          its verdict is known and not sent    -> SENT
- *   SENT           its verdict is in a step under way   -> ENDED (the step failed, or Redis could
+ *   SENT           its verdict is in a sync under way   -> ENDED (the sync failed, or Redis could
  *                                                          not take the verdict)
  *
  * held_remove takes a job out of any state: its end is confirmed, or this worker does not hold it
@@ -63,7 +63,7 @@ struct held_job {
     bool is_killed;            /* the pool was told to end it: cancelled, lost, stopped */
     bool has_no_record;     /* Redis lost its record: it may run to its end, and does not count */
     bool is_unwritten;      /* Redis could not write its result: still counts for its queue */
-    bool is_left;           /* a step left its result for a later one: it still takes a place */
+    bool is_left;           /* a sync left its result for a later one: it still takes a place */
     bool is_gated;          /* its end may let in another job of its queue */
     bool is_small;          /* its payload came with the claim */
     bool is_solo;           /* suspected of killing workers: runs alone (held_set_solo) */
@@ -119,7 +119,7 @@ void held_end(struct held_jobs *l, struct held_job *h, const struct verdict *v,
 /* Redis refuses its children: it has this verdict instead. SENT -> ENDED */
 void held_children_refused(struct held_jobs *l, struct held_job *h, const struct verdict *v);
 
-/* A step left its result for a later one: SENT -> ENDED */
+/* A sync left its result for a later one: SENT -> ENDED */
 void held_leave(struct held_jobs *l, struct held_job *h);
 /* Redis could not write its result, which is sent again then. That may last: it takes no place.
  * SENT -> ENDED */
@@ -137,7 +137,7 @@ struct mono held_checkpoint_at(const struct held_jobs *l);
  * does not fit beside the others is left. */
 size_t held_collect(struct held_jobs *l, struct mono now, struct store_result *out, size_t max);
 bool held_has_results(const struct held_jobs *l, struct mono now);
-/* The step that carried the results failed: SENT -> ENDED. */
+/* The sync that carried the results failed: SENT -> ENDED. */
 void held_unsend(struct held_jobs *l);
 /* All jobs that Redis should count for this worker, for reconcile and adoption; the caller frees
  * the array. */

@@ -13,7 +13,7 @@
 struct queue {
     char name[JOB_QUEUE_MAX + 1];
     unsigned max_at_once, weight, running;
-    unsigned asked; /* claims that steps under way may bring */
+    unsigned asked; /* claims that syncs under way may bring */
     int64_t max_payload;
     struct mono head; /* when its first job is due; us 0: ask at once */
     uint64_t pass;
@@ -233,7 +233,7 @@ void queues_wake(struct queues *qs, const char *name)
         wake(qs, q);
 }
 
-/* Unlike queues_wake: the head that a step under way will tell is newer than this. */
+/* Unlike queues_wake: the head that a sync under way will tell is newer than this. */
 void queues_found(struct queues *qs, const char *name)
 {
     struct queue *q = find(qs, name);
@@ -418,7 +418,7 @@ static size_t plan_suspected(struct queues *qs, unsigned free, struct store_room
 
         if (!q->suspected || is_named(out, due, q->name))
             continue;
-        /* Without room the step does not claim from it: a wake stays unanswered. */
+        /* Without room the sync does not claim from it: a wake stays unanswered. */
         q->woken = q->woken && room == 0;
         out[n++] = (struct store_room){q->name, room, q->max_payload};
     }

@@ -44,7 +44,7 @@ const char *queues_name(const struct queues *qs, size_t i);
 void queues_names(const struct queues *qs, struct buf *out);
 bool queues_has(struct queues *qs, const char *name);
 
-/* A job of the queue may be due. A step that was planned before does not answer this. */
+/* A job of the queue may be due. A sync that was planned before does not answer this. */
 void queues_wake(struct queues *qs, const char *name);
 /* A look found something in the queue. Any name, any number of times: they come from Redis. */
 void queues_found(struct queues *qs, const char *name);
@@ -61,24 +61,24 @@ void queues_clear(struct queues *qs);
 void queues_took(struct queues *qs, const char *name);
 
 /*
- * The queues that a step with `free` places names: the due ones with room, in the order of their
+ * The queues that a sync with `free` places names: the due ones with room, in the order of their
  * turns. Places are dealt out turn by turn, so the shares are those of the weights. With
  * `suspected` the queues that may have a suspect follow, due or not; a queue without room gets 0.
- * The rooms may then add up to more than `free`: the step must be told how many jobs it may claim.
+ * The rooms may then add up to more than `free`: the sync must be told how many jobs it may claim.
  * Names live until the next queues_set. -> how many queues, `most` at most
  */
 size_t queues_plan(struct queues *qs, struct mono now, unsigned free, bool suspected,
                    struct store_room *out, size_t most);
 
-/* The step with these rooms was answered: places that it did not use are free. queues_unanswered:
- * no step under way will be answered. */
+/* The sync with these rooms was answered: places that it did not use are free. queues_unanswered:
+ * no sync under way will be answered. */
 void queues_answered(struct queues *qs, const struct store_room *rooms, size_t n);
 void queues_unanswered(struct queues *qs);
 
-/* The heads that a step told; any number, since they come from Redis. now: when its reply came. */
+/* The heads that a sync told; any number, since they come from Redis. now: when its reply came. */
 void queues_heads(struct queues *qs, const struct store_room *rooms, const int64_t *heads, size_t n,
                   int64_t now_us, struct mono now);
-/* A step that named these queues told whether one of them has a suspect that is due. */
+/* A sync that named these queues told whether one of them has a suspect that is due. */
 void queues_suspect(struct queues *qs, const struct store_room *rooms, size_t n, bool is_due);
 size_t queues_suspected(const struct queues *qs); /* queues that may have a suspect */
 /* A key of the queue is broken: name it again after QUEUES_ERROR_MS. */

@@ -5,7 +5,7 @@
  *
  * States: OFFLINE --link up--> REGISTERING (the first time) or BEATING -> RECONCILING --> READY.
  * After an error reply the worker backs off and is BEATING again: the first call after an error is
- * a beat. LEAVING and GONE follow a stop. In READY one step is under way, or two that overlap; each
+ * a beat. LEAVING and GONE follow a stop. In READY one sync is under way, or two that overlap; each
  * carries results and asks for claims. sched_move (sched_state.c) is the one writer of the state.
  *
  * An operation that calls the store returns 0 when the call was sent. Its answer comes as exactly
@@ -32,7 +32,7 @@
 #define SCHED_TIDY_MS 10000     /* each queue is tidied once in this time */
 #define SCHED_TIDY_QUEUES 64    /* most queues in one call; for more, calls come more often */
 #define SCHED_TIDY_LEAST_MS 250 /* least time between two calls */
-#define SCHED_STEP_JOBS 192     /* results a step carries, and claims it may return */
+#define SCHED_SYNC_JOBS 192     /* results a sync carries, and claims it may return */
 /* A suspect that has waited for WAIT makes this worker claim nothing for DRY, once in EVERY. */
 #define SCHED_SOLO_WAIT_MS 10000
 #define SCHED_SOLO_DRY_MS 30000
@@ -46,8 +46,8 @@ struct sched_ops {
     int (*beat)(void *ctx, int64_t epoch, const char *queues);
     int (*reconcile)(void *ctx, int64_t epoch, int64_t link, int64_t seen,
                      const struct store_held *held, size_t nheld);
-    int (*step)(void *ctx, const struct store_step *step);
-    /* Which of these queues does a step have to name, now or within soon_ms? */
+    int (*sync)(void *ctx, const struct store_sync *sync);
+    /* Which of these queues does a sync have to name, now or within soon_ms? */
     int (*look)(void *ctx, int64_t soon_ms, const char *const *queues, size_t n);
     int (*fetch)(void *ctx, const char *id);       /* payload of a big job */
     int (*end_orphans)(void *ctx, int64_t victim); /* end what it left (worker/orphans.h) */
@@ -120,7 +120,7 @@ void sched_on_subscribed(struct sched *s, struct mono now);
 void sched_on_registered(struct sched *s, struct mono now, const struct store_register_reply *r);
 void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_reply *r);
 void sched_on_reconciled(struct sched *s, struct mono now, const struct store_reconcile_reply *r);
-void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r);
+void sched_on_sync(struct sched *s, struct mono now, const struct store_sync_reply *r);
 void sched_on_looked(struct sched *s, struct mono now, const struct store_look_reply *r);
 void sched_on_fetched(struct sched *s, struct mono now, const char *id, const char *payload,
                       size_t n);
@@ -133,7 +133,7 @@ void sched_on_left(struct sched *s, struct mono now);
 void sched_on_error(struct sched *s, struct mono now, enum error_class class, const char *text);
 void sched_job_ended(struct sched *s, struct mono now, const char *id, const struct verdict *v,
                      const struct verdict_data *data);
-/* Call this after one or more sched_job_ended, so that one step carries all these ends. */
+/* Call this after one or more sched_job_ended, so that one sync carries all these ends. */
 void sched_jobs_ended(struct sched *s, struct mono now);
 void sched_job_progress(struct sched *s, const char *id, const char *text);
 /* Where the next attempt of a running job goes on; "": nowhere. Redis has it within a second, and

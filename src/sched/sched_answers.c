@@ -1,5 +1,5 @@
 /*
- * The link, and the answers of Redis to all calls but a step (sched_claims.c).
+ * The link, and the answers of Redis to all calls but a sync (sched_claims.c).
  */
 #include "sched/sched_priv.h"
 
@@ -231,7 +231,7 @@ void sched_on_beat(struct sched *s, struct mono now, const struct store_beat_rep
     peers_beat(s->peers, now, r->peers, r->npeers);
     if (s->state == BEATING) {
         sched_send_reconcile(s, now);
-    } else if (s->state == READY && s->beat.is_exact && s->steps_out == 0 &&
+    } else if (s->state == READY && s->beat.is_exact && s->syncs_out == 0 &&
                (mine = count_named(s)) != r->held) {
         log_warn("event=count-differs here=%lld redis=%lld", (long long)mine, (long long)r->held);
         sched_send_reconcile(s, now);
@@ -291,6 +291,6 @@ void sched_on_looked(struct sched *s, struct mono now, const struct store_look_r
         queues_found(s->queues, r->queues[i]);
     s->gate_at = mono_min(s->gate_at, sched_gate_at(now, r->now_us, r->timer_ms));
     s->look.is_out = false;
-    s->step_wanted = s->step_wanted || s->held.n > 0 || queues_suspected(s->queues) > 0;
+    s->sync_wanted = s->sync_wanted || s->held.n > 0 || queues_suspected(s->queues) > 0;
     sched_go_on(s, now);
 }

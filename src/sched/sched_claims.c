@@ -1,5 +1,5 @@
 /*
- * What a step brings and takes: claims, payloads, ends, cancels.
+ * What a sync brings and takes: claims, payloads, ends, cancels.
  */
 #include "sched/sched_priv.h"
 
@@ -137,7 +137,7 @@ void sched_job_ended(struct sched *s, struct mono now, const char *id, const str
         queues_ended(s->queues, h->job.queue);
         if (v->verb != STORE_RELEASE)
             prefetch_ran(&s->prefetch, mono_until_us(h->started_at, now));
-        /* The step that takes its end may let in another job of the queue: name the queue in it. */
+        /* The sync that takes its end may let in another job of the queue: name the queue in it. */
         if (h->is_gated) {
             queues_wake(s->queues, h->job.queue);
             s->is_hurried = true;
@@ -158,7 +158,7 @@ void sched_job_progress(struct sched *s, const char *id, const char *text)
 
     if (h == NULL || h->state != HELD_RUNNING)
         return;
-    /* The next step carries it; one is sent every second. */
+    /* The next sync carries it; one is sent every second. */
     text_copy(h->progress, sizeof(h->progress), text);
     h->has_progress = true;
 }
@@ -174,7 +174,7 @@ void sched_job_checkpoint(struct sched *s, struct mono now, const char *id, cons
     sched_go_on(s, now);
 }
 
-/* ---- the answer to a step */
+/* ---- the answer to a sync */
 
 /* Redis cannot add the children of a job, so its attempt has failed. */
 static void refuse_children(struct sched *s, struct held_job *h, const char *why)
@@ -188,7 +188,7 @@ static void refuse_children(struct sched *s, struct held_job *h, const char *why
     s->is_hurried = true;
 }
 
-/* If it could not be written, it is sent again with a later step. */
+/* If it could not be written, it is sent again with a later sync. */
 static void take_checkpoint_answer(struct sched *s, struct held_job *h, enum store_answer answer,
                                    const char *text)
 {
@@ -201,8 +201,8 @@ static void take_checkpoint_answer(struct sched *s, struct held_job *h, enum sto
     s->checkpoint_at = mono_min(s->checkpoint_at, h->checkpoint_at);
 }
 
-static void take_answers(struct sched *s, struct mono now, const struct sent_step *out,
-                         const struct store_step_reply *r)
+static void take_answers(struct sched *s, struct mono now, const struct sent_sync *out,
+                         const struct store_sync_reply *r)
 {
     for (size_t i = 0; i < out->nsent; i++) {
         struct held_job *h = held_find(&s->held, out->sent[i]);
@@ -244,7 +244,7 @@ static void take_answers(struct sched *s, struct mono now, const struct sent_ste
 }
 
 /* Some of the jobs that were claimed go on where an earlier attempt stopped. */
-static void take_checkpoints(struct sched *s, const struct store_step_reply *r)
+static void take_checkpoints(struct sched *s, const struct store_sync_reply *r)
 {
     for (size_t i = 0; i < r->ncheckpoints; i++) {
         struct held_job *h = held_find(&s->held, r->checkpoints[2 * i]);
@@ -254,7 +254,7 @@ static void take_checkpoints(struct sched *s, const struct store_step_reply *r)
     }
 }
 
-static void take_cancels(struct sched *s, const struct store_step_reply *r)
+static void take_cancels(struct sched *s, const struct store_sync_reply *r)
 {
     for (size_t i = 0; i < r->ncancels; i++) {
         struct held_job *h = held_find(&s->held, r->cancels[i]);
@@ -274,9 +274,9 @@ static void take_cancels(struct sched *s, const struct store_step_reply *r)
 /* now_us: what Redis' clock shows now. A job that was due soon enough to be claimed ahead, and was
  * not, has to be claimed at its time: its queue is asked again when it is due, not before. */
 static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
-                       const struct sent_step *out, const struct store_step_reply *r)
+                       const struct sent_sync *out, const struct store_sync_reply *r)
 {
-    int64_t heads[STEP_NAMES];
+    int64_t heads[SYNC_NAMES];
 
     for (size_t i = 0; i < out->nrooms; i++) {
         int64_t in_us = r->heads[i] > 0 && r->heads[i] <= STORE_DUE_LATEST_MS
@@ -296,7 +296,7 @@ static void tell_heads(struct sched *s, struct mono now, int64_t now_us,
 
 /* A due queue that gave no job (Redis only buried some) is not asked again at once. */
 static void take_heads(struct sched *s, struct mono now, int64_t now_us,
-                       const struct sent_step *out, const struct store_step_reply *r)
+                       const struct sent_sync *out, const struct store_sync_reply *r)
 {
     tell_heads(s, now, now_us, out, r);
     for (size_t i = 0; r->nclaims == 0 && !sched_is_due(s->gate_at, now) && i < out->nrooms; i++) {
@@ -316,7 +316,7 @@ static bool is_fetching(const struct sched *s)
 
 /* May more jobs be claimed than there are places? Not while the claimed jobs hold gates, for which
  * others wait, or have a large payload. */
-static bool may_wait(const struct store_step_reply *r)
+static bool may_wait(const struct store_sync_reply *r)
 {
     for (size_t i = 0; i < r->nclaims; i++) {
         if (r->claims[i].is_gated || !r->claims[i].is_small)
@@ -325,15 +325,15 @@ static bool may_wait(const struct store_step_reply *r)
     return true;
 }
 
-void sched_on_step(struct sched *s, struct mono now, const struct store_step_reply *r)
+void sched_on_sync(struct sched *s, struct mono now, const struct store_sync_reply *r)
 {
-    const struct sent_step *out = &s->steps[s->step_first];
+    const struct sent_sync *out = &s->syncs[s->sync_first];
     int64_t now_us;
 
-    if (s->steps_out == 0)
+    if (s->syncs_out == 0)
         return;
-    s->step_first = (s->step_first + 1) % STORE_STEPS_MAX;
-    s->steps_out--;
+    s->sync_first = (s->sync_first + 1) % STORE_SYNCS_MAX;
+    s->syncs_out--;
     queues_answered(s->queues, out->rooms, out->nrooms);
     if (sched_is_not_ok(s, now, r->status))
         return;

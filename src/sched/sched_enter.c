@@ -38,7 +38,7 @@ void sched_send_beat(struct sched *s, struct mono now)
     s->beat.is_early = mono_before(now, s->beat.at);
     s->names.is_out = s->names.is_changed;
     s->names.is_changed = false;
-    s->beat.is_exact = s->steps_out == 0;
+    s->beat.is_exact = s->syncs_out == 0;
 }
 
 void sched_send_reconcile(struct sched *s, struct mono now)

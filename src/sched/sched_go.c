@@ -53,7 +53,7 @@ void sched_on_wake(struct sched *s, struct mono now, const char *text)
         s->beat.at = now;
         s->beat.is_wanted = s->beat.is_out;
     } else if (strcmp(text, "!cancel") == 0) {
-        s->step_wanted = true;
+        s->sync_wanted = true;
     } else if (queues_has(s->queues, text)) {
         queues_wake(s->queues, text);
     } else {
@@ -171,7 +171,7 @@ static void arm(struct sched *s, struct mono now)
             at = mono_min(at, s->tidy.at);
         if (!s->look.is_out)
             at = mono_min(at, s->look.at);
-        if (s->steps_out == 0) {
+        if (s->syncs_out == 0) {
             at = mono_min(at, mono_min(s->gate_at, s->checkpoint_at));
             if (sched_free_places(s, now) > 0)
                 at = mono_min(at, mono_add_us(queues_next(s->queues), -s->conf.ahead_us));
@@ -198,7 +198,7 @@ void sched_go_on(struct sched *s, struct mono now)
     if (s->state == READY)
         sched_plan_look(s, now);
     if (s->state == READY)
-        sched_plan_step(s, now);
+        sched_plan_sync(s, now);
     if (s->state == READY && !s->beat.is_out && sched_is_due(s->beat.at, now))
         sched_send_beat(s, now);
     sched_send_reap(s);

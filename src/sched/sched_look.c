@@ -1,12 +1,12 @@
 /*
- * Looks. A step names the queues that are known to be due, and most are known by a message or by
+ * Looks. A sync names the queues that are known to be due, and most are known by a message or by
  * the timer. A look finds what no message told of: raw members that were written without a PUBLISH,
  * jobs whose message or head was lost, queues with marks or a pause. So once a second Redis is
- * asked which of the next thousand queues a step has to name; these then count as due. After
+ * asked which of the next thousand queues a sync has to name; these then count as due. After
  * trouble, a new subscription or a change of the queues, one look follows the other without a wait
- * until all queues have had their turn. While there are jobs here a step follows each look, even if
- * it found nothing: the step fetches cancels, carries progress, and tells of suspects. The answer
- * to a look also tells when a gate wants a step.
+ * until all queues have had their turn. While there are jobs here a sync follows each look, even if
+ * it found nothing: the sync fetches cancels, carries progress, and tells of suspects. The answer
+ * to a look also tells when a gate wants a sync.
  */
 #include "sched/sched_priv.h"
 
@@ -51,7 +51,7 @@ void sched_plan_look(struct sched *s, struct mono now)
         mono_add_ms(now, SCHED_LOOK_MS * 9 / 10 + s->ops->random(s->ctx) % (SCHED_LOOK_MS / 5));
     n = take_turns(s, names);
     s->look.is_out = n > 0;
-    s->step_wanted = s->step_wanted || n == 0; /* a worker without queues: a step, for cancels */
+    s->sync_wanted = s->sync_wanted || n == 0; /* a worker without queues: a sync, for cancels */
     if (n > 0 && s->ops->look(s->ctx, soon_ms(s), names, n) < 0)
         sched_not_sent(s, now);
 }

@@ -12,7 +12,7 @@
 #include "sched/session.h"
 
 #define AGAIN_MAX_MS 5000 /* longest wait after a refused call, and for a refused result */
-#define STEP_NAMES 32     /* queues in one step: with few of them each gives several jobs */
+#define SYNC_NAMES 32     /* queues in one sync: with few of them each gives several jobs */
 
 /* sched_move is the only function that sets it; sched_state.c has the moves as a table. */
 enum sched_state {
@@ -35,14 +35,14 @@ enum stop_stage {
     STOP_CONFIRMS,    /* KILL was sent, or nothing runs: Redis has to be told of the ends */
 };
 
-/* A step under way. */
-struct sent_step {
+/* A sync under way. */
+struct sent_sync {
     struct mono asked;                   /* when it was sent */
-    struct store_room rooms[STEP_NAMES]; /* the queues that it names */
-    char room_names[STEP_NAMES][JOB_QUEUE_MAX + 1];
+    struct store_room rooms[SYNC_NAMES]; /* the queues that it names */
+    char room_names[SYNC_NAMES][JOB_QUEUE_MAX + 1];
     size_t nrooms;
-    char sent[SCHED_STEP_JOBS][JOB_ID_LEN + 1]; /* of the results that it carries */
-    enum store_verb verbs[SCHED_STEP_JOBS];
+    char sent[SCHED_SYNC_JOBS][JOB_ID_LEN + 1]; /* of the results that it carries */
+    enum store_verb verbs[SCHED_SYNC_JOBS];
     size_t nsent;
     unsigned max; /* most claims that its answer may bring */
 };
@@ -61,19 +61,19 @@ struct sched {
     struct session me;
     int64_t link;
 
-    struct sent_step steps[STORE_STEPS_MAX]; /* a ring of the steps under way, oldest first */
-    unsigned step_first, steps_out;
-    bool is_more;     /* the last step brought as many claims as it may: more jobs are due */
+    struct sent_sync syncs[STORE_SYNCS_MAX]; /* a ring of the syncs under way, oldest first */
+    unsigned sync_first, syncs_out;
+    bool is_more;     /* the last sync brought as many claims as it may: more jobs are due */
     bool is_hurried;  /* an unsent end may let other jobs start: do not wait for more ends */
-    bool step_wanted; /* send a step even without claims and results: it fetches cancels */
+    bool sync_wanted; /* send a sync even without claims and results: it fetches cancels */
 
     struct {
         struct mono at;
         bool is_out;
         bool is_wanted; /* send another when the one under way is answered */
-        bool is_first;  /* send one before the next step: a claim waits for its answer */
+        bool is_first;  /* send one before the next sync: a claim waits for its answer */
         bool is_early;  /* the last one was sent before `at`: send one at `at` as well */
-        bool is_exact;  /* no step was under way with it: its count of held jobs is exact */
+        bool is_exact;  /* no sync was under way with it: its count of held jobs is exact */
     } beat;
     struct {
         struct mono at;
@@ -95,7 +95,7 @@ struct sched {
     bool reap_out;
 
     struct mono start_at;      /* when the first job that was claimed ahead is due */
-    struct mono gate_at;       /* when a gate wants a step; any worker may send it */
+    struct mono gate_at;       /* when a gate wants a sync; any worker may send it */
     struct mono checkpoint_at; /* when the first checkpoint of a running job is to be sent */
     struct mono again_at, host_at, solo_since;
     int64_t again_ms, host_ms;
@@ -163,11 +163,11 @@ bool sched_try_to_leave(struct sched *s, struct mono now);
 
 /* ---- sched_solo.c */
 
-/* A step was answered; is_due: a suspect of one of its queues is due. */
-void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *step, bool is_due);
+/* A sync was answered; is_due: a suspect of one of its queues is due. */
+void sched_solo_told(struct sched *s, struct mono now, const struct sent_sync *sync, bool is_due);
 /* Should this worker claim nothing now, so that it becomes idle for a suspect? */
 bool sched_solo_dries(const struct sched *s, struct mono now);
-/* Jobs have ended: if the worker is idle now, send a step for the suspect. */
+/* Jobs have ended: if the worker is idle now, send a sync for the suspect. */
 void sched_solo_seek(struct sched *s);
 
 /* ---- sched_look.c */
@@ -207,11 +207,11 @@ void sched_become_ready(struct sched *s, struct mono now);
 /* End what workers of this host that died left running, then reap these workers. */
 void sched_send_reap(struct sched *s);
 
-/* ---- sched_step.c */
+/* ---- sched_sync.c */
 
-/* Send a step if there is something to say or to ask. */
-void sched_plan_step(struct sched *s, struct mono now);
-/* timer_ms, as a step or a look told it -> when a gate wants a step; MONO_NEVER: no gate does */
+/* Send a sync if there is something to say or to ask. */
+void sched_plan_sync(struct sched *s, struct mono now);
+/* timer_ms, as a sync or a look told it -> when a gate wants a sync; MONO_NEVER: no gate does */
 struct mono sched_gate_at(struct mono now, int64_t now_us, int64_t timer_ms);
 
 /* ---- sched_go.c */

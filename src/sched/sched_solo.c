@@ -1,9 +1,9 @@
 /*
  * Suspects: a job that killed two workers runs alone. Redis gives it only to a worker that runs
  * nothing. This file makes the worker idle for a suspect, and finds the suspect then. The answer to
- * a step says whether one of its queues has a suspect that is due. If so, all these queues count as
- * suspected until a step that names them says that there is none. Suspected queues are named by one
- * step a second, and by the first step of a worker that has become idle.
+ * a sync says whether one of its queues has a suspect that is due. If so, all these queues count as
+ * suspected until a sync that names them says that there is none. Suspected queues are named by one
+ * sync a second, and by the first sync of a worker that has become idle.
  */
 #include "sched/sched_priv.h"
 
@@ -19,9 +19,9 @@ static void tell_emptying(struct sched *s, struct mono now)
     s->ops->emptying(s->ctx, dries);
 }
 
-void sched_solo_told(struct sched *s, struct mono now, const struct sent_step *step, bool is_due)
+void sched_solo_told(struct sched *s, struct mono now, const struct sent_sync *sync, bool is_due)
 {
-    queues_suspect(s->queues, step->rooms, step->nrooms, is_due);
+    queues_suspect(s->queues, sync->rooms, sync->nrooms, is_due);
     if (queues_suspected(s->queues) == 0)
         s->solo_since = MONO_NEVER;
     else if (s->solo_since.us == INT64_MAX)
@@ -45,5 +45,5 @@ bool sched_solo_dries(const struct sched *s, struct mono now)
 void sched_solo_seek(struct sched *s)
 {
     if (queues_suspected(s->queues) > 0 && s->held.unended == 0)
-        s->step_wanted = true;
+        s->sync_wanted = true;
 }

@@ -23,7 +23,7 @@ static void start_at(struct sched *s, struct held_job *h, struct mono at)
  * permit: the guard lives, and a beat was acknowledged lately. Without such a beat the job waits
  * for the answer to the next one; a job that is released loses its turn at its gate. If that answer
  * is too old as well, the link is slow: the job is released, and a beat is sent before the next
- * step. Nor soon after a failover: whoever holds the permit by a claim that was lost may still be
+ * sync. Nor soon after a failover: whoever holds the permit by a claim that was lost may still be
  * on its way to the new master. */
 static bool may_start_guarded(struct sched *s, struct mono now, struct held_job *h)
 {

@@ -99,7 +99,7 @@ void sched_no_calls_out(struct sched *s)
 {
     s->beat.is_out = s->reap_out = s->tidy.is_out = s->beat.is_wanted = false;
     s->look.is_out = false;
-    s->steps_out = 0;
+    s->syncs_out = 0;
     queues_unanswered(s->queues);
     s->names.is_changed = s->names.is_changed || s->names.is_out;
     s->names.is_out = false;

@@ -66,7 +66,7 @@ bool sched_try_to_leave(struct sched *s, struct mono now)
         return false;
     if (s->stop.stage != STOP_CONFIRMS)
         enter_stage(s, STOP_CONFIRMS, mono_add_ms(now, STOP_CONFIRM_MS));
-    if (s->state == READY && s->held.n == 0 && s->steps_out == 0) {
+    if (s->state == READY && s->held.n == 0 && s->syncs_out == 0) {
         sched_no_calls_out(s);
         sched_move(s, LEAVING);
         if (s->ops->leave(s->ctx, s->me.epoch) < 0)

@@ -1,7 +1,7 @@
 /*
  * Requests of the scheduler to the shared store, and the replies: plain structs, so that a test can
  * replace Redis. The protocol behind them is in src/lua (private functions, later_v1_* and
- * later_v2_*).
+ * later_v2_look).
  *
  * All pointers in a request live until the call returns, all in a reply until its event returns.
  */
@@ -57,10 +57,10 @@ struct store_room {
     int64_t max_payload;
 };
 
-struct store_step {
+struct store_sync {
     int64_t epoch;
     int64_t link;
-    unsigned unended; /* jobs that have not ended, those that steps under way may bring included */
+    unsigned unended; /* jobs that have not ended, those that syncs under way may bring included */
     unsigned max;     /* most claims */
     const struct store_result *results;
     size_t nresults;
@@ -71,7 +71,7 @@ struct store_step {
 
 /* NOT_HELD: not held under this start number, nothing was changed. UNWRITTEN: send it again.
  * REFUSED: one of its children cannot be added, nothing was changed: the attempt has failed. LEFT:
- * the step has moved as many bytes as it may, nothing was changed: send it with the next one. */
+ * the sync has moved as many bytes as it may, nothing was changed: send it with the next one. */
 enum store_answer { STORE_APPLIED, STORE_NOT_HELD, STORE_UNWRITTEN, STORE_REFUSED, STORE_LEFT };
 
 struct store_claim {
@@ -85,13 +85,13 @@ struct store_claim {
     bool is_small;   /* its payload is in the record */
 };
 
-#define STORE_STEPS_MAX 2 /* steps under way at once */
+#define STORE_SYNCS_MAX 2 /* syncs under way at once */
 
 #define STORE_HEAD_NONE INT64_C(-1)
 #define STORE_TIMER_NONE INT64_C(-1)
 #define STORE_DUE_LATEST_MS INT64_C(100000000000000) /* no job is due later: LATEST */
 
-struct store_step_reply {
+struct store_sync_reply {
     int64_t now_us; /* Redis TIME in the call */
     enum store_status status;
     const enum store_answer *answers; /* one per result sent; NULL unless status is OK */
@@ -106,14 +106,14 @@ struct store_step_reply {
     const char *const *errors; /* queue, text pairs */
     size_t nerrors;
     bool solo_due;    /* a suspect waits for a worker that runs nothing else */
-    int64_t timer_ms; /* Redis time when a gate needs a step, or STORE_TIMER_NONE */
+    int64_t timer_ms; /* Redis time when a gate needs a sync, or STORE_TIMER_NONE */
 };
 
 /* The answer to a look. */
 struct store_look_reply {
     int64_t now_us;
-    int64_t timer_ms;          /* as in a step's reply */
-    const char *const *queues; /* which of them a step has to name */
+    int64_t timer_ms;          /* as in a sync's reply */
+    const char *const *queues; /* which of them a sync has to name */
     size_t n;
 };
 
@@ -199,7 +199,7 @@ struct store_events {
     void (*registered)(void *arg, const struct store_register_reply *r);
     void (*beat)(void *arg, const struct store_beat_reply *r);
     void (*reconciled)(void *arg, const struct store_reconcile_reply *r);
-    void (*step)(void *arg, const struct store_step_reply *r);
+    void (*sync)(void *arg, const struct store_sync_reply *r);
     void (*looked)(void *arg, const struct store_look_reply *r);
     void (*fetched)(void *arg, const char *id, const char *payload, size_t n);
     void (*reaped)(void *arg, enum store_reap status, int64_t moved);

@@ -330,7 +330,7 @@ int store_fetch(struct store_redis *s, const char *id)
 void store_redis_reset(struct store_redis *s)
 {
     s->nfetches = s->nbeats = 0;
-    s->step_first = s->nsteps = 0;
+    s->sync_first = s->nsyncs = 0;
 }
 
 /* ---- the rest */
@@ -465,7 +465,7 @@ void store_redis_free(struct store_redis *s)
         return;
     free(s->fetches);
     free(s->beats);
-    for (size_t i = 0; i < STORE_STEPS_MAX; i++)
-        free(s->steps[i].is_plain);
+    for (size_t i = 0; i < STORE_SYNCS_MAX; i++)
+        free(s->syncs[i].is_plain);
     free(s);
 }

@@ -32,8 +32,8 @@ int store_register(struct store_redis *s, const struct store_register *req, cons
 int store_beat(struct store_redis *s, int64_t epoch, const char *queues);
 int store_reconcile(struct store_redis *s, int64_t epoch, int64_t link, int64_t seen,
                     const struct store_held *held, size_t nheld);
-int store_step(struct store_redis *s, const struct store_step *step);
-/* Ask which of these queues, 1 to 1,000, a step has to name. Heads count that are due within
+int store_sync(struct store_redis *s, const struct store_sync *sync);
+/* Ask which of these queues, 1 to 1,000, a sync has to name. Heads count that are due within
  * soon_ms. */
 int store_look(struct store_redis *s, int64_t soon_ms, const char *const *queues, size_t n);
 int store_fetch(struct store_redis *s, const char *id);

@@ -1,5 +1,5 @@
 /*
- * Shared by store_redis.c and store_step.c only: the store itself, the arguments of a call
+ * Shared by store_redis.c and store_sync.c only: the store itself, the arguments of a call
  * (pointers and lengths; the texts of numbers have a buffer of their own), and the reading of
  * answers.
  */
@@ -10,9 +10,9 @@
 #include "redis/link.h"
 #include "store/store.h"
 
-/* The shape of a step that was sent, to check its answer. */
-struct step_shape {
-    bool *is_plain; /* for each result; reused by the next step */
+/* The shape of a sync that was sent, to check its answer. */
+struct sync_shape {
+    bool *is_plain; /* for each result; reused by the next sync */
     size_t others;  /* results that are not plain */
     size_t results, rooms;
 };
@@ -21,8 +21,8 @@ struct store_redis {
     struct link *link;
     struct store_events events;
     char root[80];
-    struct step_shape steps[STORE_STEPS_MAX]; /* a ring of the steps under way, oldest first */
-    unsigned step_first, nsteps;
+    struct sync_shape syncs[STORE_SYNCS_MAX]; /* a ring of the syncs under way, oldest first */
+    unsigned sync_first, nsyncs;
     size_t asked;                    /* held jobs of the last registration */
     char (*fetches)[JOB_ID_LEN + 1]; /* ids of the payloads on their way, oldest first */
     size_t nfetches;

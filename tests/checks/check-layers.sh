@@ -278,8 +278,8 @@ BEGIN {
         "daemon/emptying daemon/tidy daemon/wiring run/guard/guard run/guard/guard_main " \
         "run/isolation/filters run/isolation/isolation run/isolation/isolation_main sched/sched " \
         "sched/sched_answers sched/sched_claims sched/sched_enter sched/sched_go sched/sched_look " \
-        "sched/sched_solo sched/sched_start sched/sched_state sched/sched_step sched/sched_stop " \
-        "store/store_redis store/store_step", words, " ")
+        "sched/sched_solo sched/sched_start sched/sched_state sched/sched_sync sched/sched_stop " \
+        "store/store_redis store/store_sync", words, " ")
     for (i = 1; i <= n; i++)
         known[words[i]] = 1
 }

@@ -197,7 +197,7 @@ static void R6_end_of_the_aof_torn(void **state)
 static int claim_by_hand(const char *epoch)
 {
     struct reply *r =
-        test_redis_call(&net.s.redis, "FCALL", "later_v2_step", "1", STAGE_ROOT, epoch, "1", "0",
+        test_redis_call(&net.s.redis, "FCALL", "later_v1_sync", "1", STAGE_ROOT, epoch, "1", "0",
                         TORN_CLAIMED, "0", "1", "work", TORN_CLAIMED, "1048576", "0", NULL);
     const struct reply *group = reply_at(reply_at(r, 3), 0);
     int n = (int)(reply_count(group) - 6) / 3;

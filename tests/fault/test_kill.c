@@ -222,7 +222,7 @@ static bool are_gone(void *arg)
     return clients() == 0;
 }
 
-/* Killed after the process has ended and before Redis knows: the one window that no order of steps
+/* Killed after the process has ended and before Redis knows: the one window that no order of syncs
  * closes. */
 static void L2_kill_between_exit_and_ack(void **state)
 {
@@ -236,8 +236,8 @@ static void L2_kill_between_exit_and_ack(void **state)
     stage_start_plain(&stage, &stage.a, "a", "");
     id = stage_add(&stage, "once", "keep", "1h");
     assert_true(test_until_lines(stage.out, "begin1", 1, STAGE_WAIT_MS));
-    /* Redis holds the step with the result back and drops it with the connection. A stopped server
-     * would not do: it would find the step in its socket. */
+    /* Redis holds the sync with the result back and drops it with the connection. A stopped server
+     * would not do: it would find the sync in its socket. */
     reply_free(test_redis_call(&stage.redis, "CLIENT", "PAUSE", "600000", "WRITE", NULL));
     assert_true(test_until(has_ended, id, STAGE_WAIT_MS));
     stage_kill(&stage, &stage.a);

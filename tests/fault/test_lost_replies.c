@@ -1,6 +1,6 @@
 /*
  * Lost answers, late calls and cut connections: calls that were executed without the caller knowing
- * (N2, N3, a step that comes after the reconnect).
+ * (N2, N3, a sync that comes after the reconnect).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ static void each_flaky_job_had_two_starts(int jobs)
     assert_int_equal(test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":running"), 0);
 }
 
-static void N3_reply_lost_step(void **state)
+static void N3_reply_lost_sync(void **state)
 {
     int rounds = test_is_long() ? 200 : 20, jobs = 0;
 
@@ -71,12 +71,12 @@ static void N3_reply_lost_step(void **state)
         network_add("flaky", 10);
         jobs += 10;
         (void)proxy_tell(&net.proxy, "pass");
-        (void)proxy_tell(&net.proxy, "on later_v2_step dropreply 1");
+        (void)proxy_tell(&net.proxy, "on later_v1_sync dropreply 1");
         await_fired(i);
     }
     (void)proxy_tell(&net.proxy, "pass");
     each_flaky_job_had_two_starts(jobs);
-    print_message("figure N3: %d replies of a step lost, %d jobs: 0 lost, 0 doubled\n", rounds,
+    print_message("figure N3: %d replies of a sync lost, %d jobs: 0 lost, 0 doubled\n", rounds,
                   jobs);
 }
 
@@ -164,7 +164,7 @@ static void N3_reply_lost_leave(void **state)
     assert_int_equal(test_int(&net.s.redis, "HLEN", STAGE_ROOT ":workers"), 0);
 }
 
-/* A step and a beat are under way when the connection breaks; both were executed. */
+/* A sync and a beat are under way when the connection breaks; both were executed. */
 static void N3_two_replies_lost_in_flight(void **state)
 {
     int rounds = test_is_long() ? 50 : 8;
@@ -175,7 +175,7 @@ static void N3_two_replies_lost_in_flight(void **state)
         (void)proxy_tell(&net.proxy, "pass");
         (void)proxy_tell(&net.proxy, "latency 60");
         (void)proxy_tell(&net.proxy, "on %s dropreply 1",
-                         i % 2 == 0 ? "later_v1_beat" : "later_v2_step");
+                         i % 2 == 0 ? "later_v1_beat" : "later_v1_sync");
         network_add("flaky", 10);
         network_redis("PUBLISH", STAGE_ROOT ":wake", "!beat", NULL);
         await_fired(i);
@@ -200,11 +200,11 @@ static void comes_late(const char *refusal)
         fail_msg("the late call was answered: %s", net.proxy.said);
 }
 
-static void N3_step_delayed_past_the_reconnect(void **state)
+static void N3_sync_delayed_past_the_reconnect(void **state)
 {
     (void)state;
     network_daemon(0, NULL, "redis_timeout: 1s\n" NO_WAIT);
-    (void)proxy_tell(&net.proxy, "on later_v2_step hold 1");
+    (void)proxy_tell(&net.proxy, "on later_v1_sync hold 1");
     network_add("flaky", 20);
     await_fired(1);
     /* The worker is back on a new connection, was answered there, and works. */
@@ -212,7 +212,7 @@ static void N3_step_delayed_past_the_reconnect(void **state)
     network_add("flaky", 20);
     comes_late("link");
     each_flaky_job_had_two_starts(40);
-    print_message("figure N3: a step delayed past the reconnect: refused, nothing held\n");
+    print_message("figure N3: a sync delayed past the reconnect: refused, nothing held\n");
 }
 
 static void N3_reconcile_delayed_past_the_reconnect(void **state)
@@ -252,9 +252,9 @@ static void N2_rst_mid_reply(void **state)
     for (int i = 1; i <= rounds; i++) {
         (void)proxy_tell(&net.proxy, "pass");
         if (i % 6 == 0)
-            (void)proxy_tell(&net.proxy, "on later_v2_step rst 1");
+            (void)proxy_tell(&net.proxy, "on later_v1_sync rst 1");
         else
-            (void)proxy_tell(&net.proxy, "on later_v2_step cut:%d 1", cuts[i % 6]);
+            (void)proxy_tell(&net.proxy, "on later_v1_sync cut:%d 1", cuts[i % 6]);
         network_add("flaky", 10);
         await_fired(i);
     }
@@ -269,7 +269,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, network_setup_proxy, network_teardown)
     const struct CMUnitTest tests[] = {
         T(N3_reply_lost_add),
-        T(N3_reply_lost_step),
+        T(N3_reply_lost_sync),
         T(N3_reply_lost_beat),
         T(N3_reply_lost_reconcile),
         T(N3_reply_lost_register),
@@ -277,7 +277,7 @@ int main(void)
         T(N3_reply_lost_tidy),
         T(N3_reply_lost_leave),
         T(N3_two_replies_lost_in_flight),
-        T(N3_step_delayed_past_the_reconnect),
+        T(N3_sync_delayed_past_the_reconnect),
         T(N3_reconcile_delayed_past_the_reconnect),
         T(N3_registration_delayed_past_the_reconnect),
         T(N2_rst_mid_reply),

@@ -97,7 +97,7 @@ static bool all_are_kept(void *arg)
     return test_int(&net.s.redis, "ZCARD", STAGE_ROOT ":done:loud") == 32;
 }
 
-/* Each step carries 16 results of 16 KiB, of which the socket takes at most three bytes a call. */
+/* Each sync carries 16 results of 16 KiB, of which the socket takes at most three bytes a call. */
 static void N5_short_writes(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void R26_resp_garbage(void **state)
         "*8\r\n:1\r\n+ok\r\n*0\r\n*1\r\n*8\r\n$1\r\nx\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n+y\r\n"
         "*0\r\n*1\r\n:1\r\n*0\r\n:0\r\n",
     };
-    static const char *const where[] = {"later_v2_step", "later_v1_beat", "INFO",
+    static const char *const where[] = {"later_v1_sync", "later_v1_beat", "INFO",
                                         "later_version", "SUBSCRIBE",     "later_v2_look"};
     int64_t before, fired = 0;
     pid_t pid;
@@ -149,7 +149,7 @@ static void R26_resp_garbage(void **state)
     before = usage_kib(pid, "VmRSS");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         (void)proxy_tell(&net.proxy, "pass");
-        /* The first two in every answer, the others in answers to a step (all in the long form). */
+        /* The first two in every answer, the others in answers to a sync (all in the long form). */
         for (size_t k = 0; k < (i < 2 || test_is_long() ? 6 : 1); k++) {
             (void)proxy_tell(&net.proxy, "on %s garbage:%s", where[k], proxy_hex(bad[i]));
             if (k != 0)

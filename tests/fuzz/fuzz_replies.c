@@ -87,12 +87,12 @@ static int op_reconcile(void *ctx, int64_t epoch, int64_t link, int64_t seen,
     return store_reconcile(w.store, epoch, link, seen, held, n);
 }
 
-static int op_step(void *ctx, const struct store_step *step)
+static int op_sync(void *ctx, const struct store_sync *sync)
 {
     (void)ctx;
-    FUZZ_MUST(step->unended + step->max <= PLACES + PREFETCH_MAX);
-    FUZZ_MUST(step->max <= SCHED_STEP_JOBS && step->nresults <= SCHED_STEP_JOBS);
-    return store_step(w.store, step);
+    FUZZ_MUST(sync->unended + sync->max <= PLACES + PREFETCH_MAX);
+    FUZZ_MUST(sync->max <= SCHED_SYNC_JOBS && sync->nresults <= SCHED_SYNC_JOBS);
+    return store_sync(w.store, sync);
 }
 
 static int op_look(void *ctx, int64_t soon_ms, const char *const *queues, size_t n)
@@ -243,7 +243,7 @@ static void op_emptying(void *ctx, bool is_begun)
     (void)is_begun;
 }
 
-static const struct sched_ops ops = {op_reg,       op_beat,     op_reconcile,  op_step,  op_look,
+static const struct sched_ops ops = {op_reg,       op_beat,     op_reconcile,  op_sync,  op_look,
                                      op_fetch,     op_clear,    op_reap,       op_tidy,  op_leave,
                                      op_relink,    op_admit,    op_refuse,     op_start, op_kill,
                                      op_is_gone,   op_arm,      op_registered, op_gone,  op_random,
@@ -269,10 +269,10 @@ static void on_reconciled(void *arg, const struct store_reconcile_reply *r)
     sched_on_reconciled(w.sched, w.now, r);
 }
 
-static void on_step(void *arg, const struct store_step_reply *r)
+static void on_sync(void *arg, const struct store_sync_reply *r)
 {
     (void)arg;
-    sched_on_step(w.sched, w.now, r);
+    sched_on_sync(w.sched, w.now, r);
 }
 
 static void on_looked(void *arg, const struct store_look_reply *r)
@@ -477,7 +477,7 @@ static void begin(void)
 {
     static const struct sched_conf conf = {PLACES, SCHED_AHEAD_US, 5000, true};
     static const struct queue_spec specs[] = {{"big", 3, 2, 1 << 20}, {"mail", 3, 1, 1 << 20}};
-    static const struct store_events events = {on_registered, on_beat,     on_reconciled, on_step,
+    static const struct store_events events = {on_registered, on_beat,     on_reconciled, on_sync,
                                                on_looked,     on_fetched,  on_reaped,     on_tidied,
                                                on_left,       on_declared, on_error,      NULL};
 

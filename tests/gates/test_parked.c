@@ -182,7 +182,7 @@ static void G4_a_semaphore_that_is_never_full(void **state)
         gates_median(plain, rounds), gates_median(gated, rounds), rounds, cost * 100,
         (double)commands[0] / rounds / jobs, (double)us[0] / rounds / jobs,
         (double)commands[1] / rounds / jobs, (double)us[1] / rounds / jobs);
-    /* The slower the machine, the fewer jobs share a step, and the more a gate weighs. */
+    /* The slower the machine, the fewer jobs share a sync, and the more a gate weighs. */
     assert_true((double)commands[1] <= 4.0 * (double)commands[0]);
     assert_true(!test_is_long() || cost <= 0.25);
 }

@@ -125,7 +125,7 @@ static bool gcra(int n)
     print_cost(&r);
     assert_in_range(of_second, 1, 121);
     assert_in_range(most, 1, window_us / SECOND_US * 100 + 21);
-    /* A start costs a step that grants and claims, a step of the other daemon, and one that tells
+    /* A start costs a sync that grants and claims, a sync of the other daemon, and one that tells
      * the end. */
     assert_true(r.calls < 6);
     assert_true(!test_is_long() || r.cpu < 50);

@@ -94,7 +94,7 @@ static void test_reasons_are_told(void **state)
     assert_int_equal(test_int(&redis, "ZCARD", ROOT ":dead:fails"), 1);
 }
 
-/* A step takes about 1 MiB of the payloads that deaths copy; the daemon tells the rest at once. */
+/* A sync takes about 1 MiB of the payloads that deaths copy; the daemon tells the rest at once. */
 static void test_large_deaths_are_told(void **state)
 {
     enum { JOBS = 8, BYTES = 1000000 };

@@ -107,7 +107,7 @@ static void register_odd_worker(void)
 /* Claim one job of the queue; puts its start number in start. */
 static void claim(const char *queue, char start[24])
 {
-    struct reply *r = test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0",
+    struct reply *r = test_redis_call(&redis, "FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0",
                                       "1", "0", "1", queue, "1", "1048576", "0", NULL);
     const struct reply *one = reply_at(reply_at(r, 3), 0);
 
@@ -120,7 +120,7 @@ static void claim(const char *queue, char start[24])
 static void finish(const char *id, const char *start, const char *verb, const char *queue,
                    const char *code, const char *tail)
 {
-    struct reply *r = test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0",
+    struct reply *r = test_redis_call(&redis, "FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0",
                                       "1", "1", id, start, verb, queue, "60000", code,
                                       "what\033happened", tail, "0", "0", NULL);
 
@@ -502,7 +502,7 @@ static void test_explain_queue(void **state)
     add(id, "mail", "x", "--lock", "door");
     claim("mail", start);
     add(id, "mail", "x", "--lock", "door");
-    reply_free(test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "1", "8",
+    reply_free(test_redis_call(&redis, "FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "1", "8",
                                "0", "1", "mail", "8", "1048576", "0", NULL));
     assert_int_equal(run("explain", "mail", NULL), 0);
     assert_says(&out, "mail: 31 waiting, 1 of them parked, 1 running, 1 dead; the next one:\n");
@@ -556,7 +556,7 @@ static void test_explain(void **state)
     assert_int_equal(run("limits", "set", "$(id)", "semaphore", "1", NULL), 0);
     add(id, "mail", "x", "--sem", "$(id)");
     assert_int_equal(run("limits", "delete", "$(id)", NULL), 0);
-    reply_free(test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", "1",
+    reply_free(test_redis_call(&redis, "FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0", "1",
                                "0", "1", "mail", "1", "1048576", "0", NULL));
     assert_int_equal(run("explain", id, NULL), 0);
     assert_says(
@@ -691,7 +691,7 @@ static void test_add_with_gates(void **state)
     json_decref(j);
     claim("mail", start);
     add(second, "mail", "z", "--lock", "u:7");
-    reply_free(test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", "1",
+    reply_free(test_redis_call(&redis, "FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0", "1",
                                "0", "1", "mail", "1", "1048576", "0", NULL));
     assert_int_equal(run("show", second, NULL), 0);
     assert_says(&out, "parked");
@@ -913,7 +913,7 @@ static void test_ls_elsewhere(void **state)
     claim("park", start);
     for (int i = 0; i < 2; i++)
         add(id, "park", "x", "--lock", "door");
-    reply_free(test_redis_call(&redis, "FCALL", "later_v2_step", "1", ROOT, epoch, "1", "1", "8",
+    reply_free(test_redis_call(&redis, "FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "1", "8",
                                "0", "1", "park", "8", "1048576", "0", NULL));
     assert_int_equal(run("ls", "park", NULL), 0);
     assert_says(&err, "later: queue park has no job in state due; it has 2 parked (--state "

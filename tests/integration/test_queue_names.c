@@ -119,11 +119,11 @@ static void test_an_add_tells_of_a_key_that_is_held(void **state)
     assert_int_equal(run("add", "mail", "--unique", "k", "--unique-for", "1h", "x"), 0);
     assert_int_equal(run("add", "mail", "--unique", "k", "x"), 0);
     assert_int_equal(err.len, 0);
-    do_redis("FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", "1", "0", "1", "mail", "1",
+    do_redis("FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0", "1", "0", "1", "mail", "1",
              "9999", "0");
     assert_int_equal(out.len, 13);
     out.data[12] = '\0';
-    do_redis("FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", "0", "1", out.data, "1", "done",
+    do_redis("FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0", "0", "1", out.data, "1", "done",
              "mail", "0", "0", "", "", "0", "0");
     assert_int_equal(run("add", "mail", "--unique", "k", "x"), 0);
     assert_says(&err, "nothing was added: job j");

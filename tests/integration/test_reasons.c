@@ -30,9 +30,9 @@ static void die(const char *key, const char *reason)
 
     (void)snprintf(id, sizeof(id), "%s", reply_str(reply_at(r, 0)));
     reply_free(r);
-    do_redis("FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", "1", "0", "1", "mail", "1",
+    do_redis("FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0", "1", "0", "1", "mail", "1",
              "9999", "0");
-    do_redis("FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", "0", "1", id, "1", "dead",
+    do_redis("FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0", "0", "1", id, "1", "dead",
              "mail", "60000", "1", reason, "", "0", "0");
 }
 

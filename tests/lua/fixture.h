@@ -210,10 +210,10 @@ static inline const char *named(const char *name)
     return shown(reply_named(fx.last, name));
 }
 
-/* ---- steps */
+/* ---- syncs */
 
-/* A later_v2_step without ended jobs: its arguments up to the queues. */
-FX_FMT static inline const char *fcall_step(const char *fmt, ...)
+/* A later_v1_sync without ended jobs: its arguments up to the queues. */
+FX_FMT static inline const char *fcall_sync(const char *fmt, ...)
 {
     char *args = NULL;
     va_list ap;
@@ -221,7 +221,7 @@ FX_FMT static inline const char *fcall_step(const char *fmt, ...)
     va_start(ap, fmt);
     assert_true(vasprintf(&args, fmt, ap) >= 0);
     va_end(ap);
-    return fcall("later_v2_step %s 0", keep(args));
+    return fcall("later_v1_sync %s 0", keep(args));
 }
 
 /* The fields of a claim: those that its group has in common, and its own. */
@@ -239,7 +239,7 @@ enum claim_field {
     CLAIM_RECORD
 };
 
-/* How many claims the last step brought. */
+/* How many claims the last sync brought. */
 static inline int count_claimed(void)
 {
     int n = 0;
@@ -249,7 +249,7 @@ static inline int count_claimed(void)
     return n;
 }
 
-/* A field of the i-th claim of the last step; of the fence, that of the first claim of its group.
+/* A field of the i-th claim of the last sync; of the fence, that of the first claim of its group.
  */
 static inline const struct reply *claimed_node(int i, enum claim_field field)
 {
@@ -352,7 +352,7 @@ static inline const char *serving(const char *queues, int places)
 /* An idle worker takes up to n jobs of a queue; -> the id of the first, "nil" for none. */
 static inline const char *claim(const char *w, const char *queue, int n)
 {
-    assert_starts(fcall_step("%s 1 0 %d 0 1 %s %d 1048576", w, n, queue, n), "[");
+    assert_starts(fcall_sync("%s 1 0 %d 0 1 %s %d 1048576", w, n, queue, n), "[");
     assert_string_equal(at(1, -1), "ok");
     return claimed(0, CLAIM_ID);
 }
@@ -362,7 +362,7 @@ static inline const char *settle(const char *w, const char *id, int start, const
                                  int64_t amount)
 {
     assert_starts(
-        fcall_step("%s 1 0 0 1 %s %d %s mail %lld 7 T O 0", w, id, start, verb, (long long)amount),
+        fcall_sync("%s 1 0 0 1 %s %d %s mail %lld 7 T O 0", w, id, start, verb, (long long)amount),
         "[");
     return at(2, 0, -1);
 }
@@ -412,12 +412,12 @@ static inline const char *state_of(const char *id)
     return fcall("later_show %s", id)[0] == '!' ? "gone" : named("state");
 }
 
-/* A step of an idle worker without results, with this room in mail; -> the ids of its claims. */
+/* A sync of an idle worker without results, with this room in mail; -> the ids of its claims. */
 static inline const char *claims(const char *w, int room)
 {
     struct buf b = BUF_INIT;
 
-    assert_starts(fcall_step("%s 1 0 128 0 1 mail %d 1048576", w, room), "[");
+    assert_starts(fcall_sync("%s 1 0 128 0 1 mail %d 1048576", w, room), "[");
     assert_string_equal(at(1, -1), "ok");
     for (int i = 0; i < count_claimed(); i++)
         buf_printf(&b, "%s%s", i > 0 ? " " : "", claimed(i, CLAIM_ID));

@@ -3,7 +3,7 @@
  * with any of it: whatever is damaged, the jobs of that queue run.
  *
  * Its town is that of rig.h with more in it, so that every key of doc/internals.md is there. The
- * clock stands still. A case begins with stand_restore(), damages something and works: stand_step()
+ * clock stands still. A case begins with stand_restore(), damages something and works: stand_sync()
  * ends what the worker runs and claims from all queues, stand_drain() lets all run that can. No
  * call may fail by an error of Lua, not even one that the library catches (stand_load).
  */
@@ -21,8 +21,8 @@ static const char *const more_town[] = {
     ".HSET R:tries $X 2~2~2~5", ".HSET R:prio mail s", "broadcast web x", "v1_recent me@host $a $b",
     ".HSET bodies late body", ".ZADD foreign 2 nobody", "v1_collect $w 1 mail foreign bodies s - 0",
     "v1_quiet $v on", ".HDEL R:worker:$v quiet",
-    "v2_step $w 1 5 0 1 $P 1 progress mail 0 0 half '' 0 0",
-    "v2_step $w 1 5 0 1 $P 1 checkpoint mail 0 0 '' half 0 0", "v1_keep $w $P 1 kept output",
+    "v1_sync $w 1 5 0 1 $P 1 progress mail 0 0 half '' 0 0",
+    "v1_sync $w 1 5 0 1 $P 1 checkpoint mail 0 0 '' half 0 0", "v1_keep $w $P 1 kept output",
     /* A batch whose last members end here, a day in a calendar, a chain, what was counted. */
     "batch last then fresh finally fresh on_dead fresh keep 1h pay",
     "add apart batch last keep 1h lock batch x", "add apart batch last x", "batch_seal last",
@@ -43,7 +43,7 @@ static const char *const stand_queues[] = {
     "run",  "fence", "permits", "pair",  "key",   "gcra",  "slide", "fixed", "soon",  "late",
     "set",  "out",   "far",     "apart", "keyed", "raw",   "off",   "fresh", "turns"};
 
-/* What operators, callers and workers do beside the steps. */
+/* What operators, callers and workers do beside the syncs. */
 static const char *const stand_work[] = {
     "unlock door me",
     "unlock third me",
@@ -146,7 +146,7 @@ static struct stand_held {
 static int stand_nheld, stand_nfirst;
 
 static const char *stand_what = ""; /* what is damaged, for messages */
-static const char *stand_said = ""; /* the last reply to a step */
+static const char *stand_said = ""; /* the last reply to a sync */
 
 /* ---- the town */
 
@@ -289,7 +289,7 @@ static const char *stand_call(const char *line)
     for (size_t i_ = 0; i_ < COUNT(list); i_++)                                                    \
     (void)stand_call((list)[i_])
 
-/* Take the answers of a step: what could not be told is told again. */
+/* Take the answers of a sync: what could not be told is told again. */
 static void end_held(void)
 {
     int kept = 0;
@@ -329,16 +329,16 @@ static int hold_group(const struct reply *g)
 }
 
 /*
- * One step of worker $w: it ends all that it runs, and has room for all queues. room: in `beside`;
+ * One sync of worker $w: it ends all that it runs, and has room for all queues. room: in `beside`;
  * held: what it says that it runs still (with 0 a suspect may come, alone). -> how many jobs of
  * `beside` came; -1: it was refused
  */
-static int stand_step(int held, int room)
+static int stand_sync(int held, int room)
 {
     struct buf b = BUF_INIT;
     int beside = 0;
 
-    buf_printf(&b, "FCALL later_v2_step 1 " ROOT " %s 1 %d 400 %d", meant("$w"), held, stand_nheld);
+    buf_printf(&b, "FCALL later_v1_sync 1 " ROOT " %s 1 %d 400 %d", meant("$w"), held, stand_nheld);
     for (int i = 0; i < stand_nheld; i++)
         buf_printf(&b, " %s %s done %s 0 0 ok ''", stand_held[i].id, stand_held[i].start,
                    stand_held[i].queue);
@@ -346,7 +346,7 @@ static int stand_step(int held, int room)
     for (size_t i = 0; i < COUNT(stand_queues); i++)
         buf_printf(&b, " %s 9 1048576", stand_queues[i]);
     buf_printf(&b, " beside %d 1048576 0", room);
-    stand_said = no_bug("v2_step", send_line(buf_str(&b)));
+    stand_said = no_bug("v1_sync", send_line(buf_str(&b)));
     buf_done(&b);
     if (stand_said[0] == '!' || strcmp(at(1, -1), "ok") != 0)
         return -1;
@@ -436,7 +436,7 @@ static void stand_drain(void)
     STAND_CALLS(stand_work);
     STAND_CALLS(stand_free);
     for (int round = 0; round < 6; round++) {
-        if (stand_step(round % 3 == 2 ? 0 : 1, 9) < 0)
+        if (stand_sync(round % 3 == 2 ? 0 : 1, 9) < 0)
             stand_faults++, print_message("%s, and then: %.300s\n", stand_what, stand_said);
         still_set(still_clock->fixed_us + (round < 2 ? 1500 : 3600000) * INT64_C(1000));
     }

@@ -204,7 +204,7 @@ static void fill(void)
     for (int i = 0; i < 4; i++)
         (void)add("work priority %d keep 1h x", i);
     (void)add_big(" in 1h");
-    (void)fcall_step("%s 1 0 4 0 1 work 4 1048576", w);
+    (void)fcall_sync("%s 1 0 4 0 1 work 4 1048576", w);
     assert_int_equal(count_claimed(), 4);
     (void)settle(w, claimed(0, CLAIM_ID), 1, "done", 60000);
     (void)redis("ZRANGE R:running 0 -1");
@@ -214,7 +214,7 @@ static void fill(void)
     (void)settle(w, id, 1, "progress", 0);
     (void)fcall("later_cancel %s", id);
     (void)add_big(" priority 0");
-    (void)fcall_step("%s 1 9 1 0 1 mail 1 1048576", w);
+    (void)fcall_sync("%s 1 9 1 0 1 mail 1 1048576", w);
     assert_int_equal(count_claimed(), 1);
     (void)settle(w, claimed(0, CLAIM_ID), 1, "dead", 100);
     (void)add("mail in 1h token t x");
@@ -242,7 +242,7 @@ static void test_a_suspect_that_waits_for_an_idle_worker(void **state)
     (void)state;
     (void)crashed(2);
     w = worker();
-    (void)fcall_step("%s 1 1 4 0 1 %s", w, MAIL);
+    (void)fcall_sync("%s 1 1 4 0 1 %s", w, MAIL);
     assert_string_equal(redis("ZSCORE R:heads mail"), "nil");
     assert_clean();
 }
@@ -661,7 +661,7 @@ static void test_queues(void **state)
     assert_cured("bad-head mail");
     (void)redis("DEL R:names");
     assert_cured("no-name mail");
-    (void)redis("ZADD R:heads 5 mail"); /* a head that is too early only costs a step */
+    (void)redis("ZADD R:heads 5 mail"); /* a head that is too early only costs a sync */
     assert_clean();
 }
 

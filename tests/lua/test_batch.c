@@ -2,12 +2,12 @@
  * Batches: who joins them, what every way on which a job ends does to them, when their callbacks
  * come, and when they are forgotten.
  */
-#include "step.h"
+#include "sync.h"
 
 /* Claim all of the queue. */
 static void claim_all(const char *w, const char *queue)
 {
-    (void)step(w, "0", queue, "0");
+    (void)do_sync(w, "0", queue, "0");
 }
 
 static void open_it(const char *words)
@@ -90,7 +90,7 @@ static void test_all_are_done(void **state)
     a = add("q batch b x");
     b = add("q batch b key k y");
     claim_all(w, "q");
-    (void)step(w, "0", "none", text("1 q 1 2 %s %s", a, b));
+    (void)do_sync(w, "0", "none", text("1 q 1 2 %s %s", a, b));
     assert_string_equal(counts(), "2 0 2 0 0 open");
     assert_string_equal(told("f"), "");
     assert_string_equal(fcall("later_batch_seal b"), "[b sealed]");
@@ -123,7 +123,7 @@ static void test_a_death_and_a_retry(void **state)
     b = add("q batch b y");
     (void)fcall("later_batch_seal b");
     claim_all(w, "q");
-    (void)step(w, text("2 %s 1 dead q 10 7 no '' %s 1 dead q 10 7 no ''", a, b), "none", "0");
+    (void)do_sync(w, text("2 %s 1 dead q 10 7 no '' %s 1 dead q 10 7 no ''", a, b), "none", "0");
     assert_string_equal(counts(), "2 0 0 2 0 ended");
     assert_string_equal(told("d"), "-d B=b,2,0,1,0\\n");
     assert_string_equal(told("f"), "-f B=b,2,0,2,0\\n");
@@ -132,11 +132,11 @@ static void test_a_death_and_a_retry(void **state)
     assert_string_equal(counts(), "2 1 0 1 0 sealed");
     assert_string_equal(redis("ZCARD R:batch:ended"), "0");
     claim_all(w, "q");
-    (void)step(w, text("1 %s 2 done q 60000 0 ok ''", a), "none", "0");
+    (void)do_sync(w, text("1 %s 2 done q 60000 0 ok ''", a), "none", "0");
     assert_string_equal(told("t"), "");
     assert_starts(fcall("later_retry %s", b), "[");
     claim_all(w, "q");
-    (void)step(w, "0", "none", text("1 q 2 1 %s", b));
+    (void)do_sync(w, "0", "none", text("1 q 2 1 %s", b));
     assert_string_equal(counts(), "2 0 2 0 0 ended");
     assert_string_equal(told("t"), "-t B=b,2,2,0,0\\n");
     assert_string_equal(told("f"), "-f B=b,2,0,2,0\\n");
@@ -164,7 +164,7 @@ static void test_other_ends(void **state)
     claim_all(w, "q");
     assert_string_equal(redis("HGET R:holds %s", a), "batch b");
     (void)redis("HDEL R:jobs %s", a);
-    (void)step(w, text("1 %s 1 done q 0 0 ok ''", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 done q 0 0 ok ''", a), "none", "0");
     assert_string_equal(counts(), "4 0 1 1 2 open");
     /* A removed dead member stays dead. */
     (void)fcall("later_v1_purge e dead 10");
@@ -183,12 +183,12 @@ static void test_chains_and_children(void **state)
     a = add("q batch b then r on_dead d x");
     (void)fcall("later_batch_seal b");
     claim_all(w, "q");
-    (void)step(w, text("1 %s 1 done q 0 0 ok ''", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 done q 0 0 ok ''", a), "none", "0");
     assert_string_equal(counts(), "2 1 1 0 0 sealed");
     claim_all(w, "r");
     assert_string_equal(at(3, 0, 8, -1), text("-r d=d p=%s b=b\\nx", a));
     a = at(3, 0, 6, -1);
-    (void)fcall("later_v2_step %s 1 0 50 1 %s 1 done r 0 0 ok '' 1 none 50 1048576 0 0 1 1 1 4 q "
+    (void)fcall("later_v1_sync %s 1 0 50 1 %s 1 done r 0 0 ok '' 1 none 50 1048576 0 0 1 1 1 4 q "
                 "batch b y",
                 w, a);
     assert_string_equal(at(2, -1), "[ok]");
@@ -197,12 +197,12 @@ static void test_chains_and_children(void **state)
     a = at(3, 0, 6, -1);
     (void)add("q batch c x");
     (void)fcall("later_batch_seal c");
-    (void)fcall("later_v2_step %s 1 0 50 1 %s 1 done q 0 0 ok '' 1 none 50 1048576 0 0 1 1 1 4 q "
+    (void)fcall("later_v1_sync %s 1 0 50 1 %s 1 done q 0 0 ok '' 1 none 50 1048576 0 0 1 1 1 4 q "
                 "batch c y",
                 w, a);
     assert_non_null(strstr(at(2, -1), "refused child 1: ELATER_BATCH"));
     assert_string_equal(counts(), "3 1 2 0 0 sealed");
-    (void)step(w, "0", "none", text("1 q 1 1 %s", a));
+    (void)do_sync(w, "0", "none", text("1 q 1 1 %s", a));
     assert_string_equal(told("t"), "-t B=b,3,3,0,0\\n");
 }
 
@@ -229,7 +229,7 @@ static void test_cancelling(void **state)
     assert_string_equal(redis("HLEN R:cancel"), "1");
     assert_starts(fcall("later_add p batch b x"), "!ELATER_BATCH");
     /* It ends well all the same: then its chain does not go on. */
-    (void)step(w, "0", "none", text("1 q 1 1 %s", runs));
+    (void)do_sync(w, "0", "none", text("1 q 1 1 %s", runs));
     assert_string_equal(counts(), "251 0 1 0 250 ended");
     assert_string_equal(redis("EXISTS R:q:r:5"), "0");
     assert_string_equal(told("f"), "-f B=b,251,1,0,250\\n");
@@ -246,7 +246,7 @@ static void test_foreign_keys(void **state)
     (void)fcall("later_batch_seal b");
     (void)redis("SET R:q:f:5 x");
     claim_all(w, "q");
-    (void)step(w, "0", "none", text("1 q 1 1 %s", a));
+    (void)do_sync(w, "0", "none", text("1 q 1 1 %s", a));
     assert_string_equal(at(9, -1), "[]");
     assert_string_equal(counts(), "1 0 1 0 0 ended");
     (void)redis("DEL R:q:f:5");
@@ -257,7 +257,7 @@ static void test_foreign_keys(void **state)
     a = add("q batch e x");
     (void)redis("SET R:q:d:5 x");
     claim_all(w, "q");
-    (void)step(w, text("1 %s 1 dead q 10 0 no x", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 dead q 10 0 no x", a), "none", "0");
     assert_string_equal(fcall("later_batch_seal e"), "[e sealed]");
     (void)redis("DEL R:q:d:5");
     assert_string_equal(fcall("later_batch_seal e"), "[e repeated]");
@@ -362,7 +362,7 @@ static void test_batches_are_mended(void **state)
     (void)fcall("later_batch_seal b");
     (void)redis("SET R:q:d:5 x");
     claim_all(w, "q");
-    (void)step(w, text("1 %s 1 dead q 10 0 no x", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 dead q 10 0 no x", a), "none", "0");
     audit_finds("later_v1_audit", "batches", "lost-callback");
     (void)redis("DEL R:q:d:5");
     audit_finds("later_v1_repair", "batches", "lost-callback");
@@ -389,8 +389,8 @@ static void damage(const char *was, const char *is)
     assert_non_null(at_word);
     argv[3] = text("%.*s%s%s", (int)(at_word - whole), whole, is, at_word + strlen(was));
     (void)send_args(4, argv, NULL);
-    /* The step that ends its last member ends it, and claims from other queues. */
-    (void)step(w, "0", "other", text("1 q 1 1 %s", a));
+    /* The sync that ends its last member ends it, and claims from other queues. */
+    (void)do_sync(w, "0", "other", text("1 q 1 1 %s", a));
     assert_int_equal(len_at(3, -1), 1);
     assert_string_equal(redis("HEXISTS R:jobs %s", a), "0");
     assert_string_equal(redis("ZCARD R:running"), "1");

@@ -61,9 +61,9 @@ static void assert_short(const char *what)
         fail_msg("%s: a call took %lld ms", what, (long long)ms);
 }
 
-static const char *step(const char *w, const char *queues)
+static const char *do_sync(const char *w, const char *queues)
 {
-    return fcall_step("%s 1 0 192 0 %s", w, queues);
+    return fcall_sync("%s 1 0 192 0 %s", w, queues);
 }
 
 /* ---- much of something */
@@ -81,7 +81,7 @@ static void test_many_waits_that_end_together(void **state)
     (void)redis("DEBUG SLEEP 10");
     assert_string_equal(fcall("later_unlock door ann"), "released");
     for (int i = 0; i < 100; i++)
-        assert_starts(step(w, "0"), "[");
+        assert_starts(do_sync(w, "0"), "[");
     assert_string_equal(redis("EXISTS R:wait:lock:door R:parked"), "0");
     assert_short("ended waits");
 }
@@ -118,8 +118,8 @@ static void test_many_die_where_many_are_dead(void **state)
     fill("redis.call('ZADD','" ROOT ":dead:mail',i,'j0000000'..(10000+i))", 2 * MANY);
     for (int i = 0; i < 192; i++)
         (void)add("mail x");
-    assert_starts(step(w, "1 mail 192 1048576"), "[");
-    buf_printf(&line, "later_v2_step %s 1 0 0 %d", w, count_claimed());
+    assert_starts(do_sync(w, "1 mail 192 1048576"), "[");
+    buf_printf(&line, "later_v1_sync %s 1 0 0 %d", w, count_claimed());
     for (int i = 0; i < count_claimed(); i++)
         buf_printf(&line, " %s 1 dead mail 100 1 T O", claimed(i, CLAIM_ID));
     buf_puts(&line, " 0 0");
@@ -138,7 +138,7 @@ static void test_large_raw_members_of_many_queues(void **state)
     for (int i = 1; i <= 32; i++)
         queues = text("%s q%d 4 1048576", queues, i);
     for (int i = 0; i < 3; i++)
-        assert_starts(step(w, queues), "[");
+        assert_starts(do_sync(w, queues), "[");
     assert_short("raw members");
 }
 
@@ -152,11 +152,11 @@ static void test_parked_beside_others(void **state)
     for (int i = 0; i < 600; i++)
         (void)add("mail lock door x");
     id = add("web priority 3 x");
-    assert_starts(step(w, "2 mail 192 1048576 web 192 1048576"), "[");
+    assert_starts(do_sync(w, "2 mail 192 1048576 web 192 1048576"), "[");
     assert_string_equal(claimed(0, CLAIM_ID), id);
-    assert_time(int_at(8, -1), -1000, 0); /* a step is needed again at once */
+    assert_time(int_at(8, -1), -1000, 0); /* a sync is needed again at once */
     for (int i = 0; i < 5; i++)
-        assert_starts(step(w, "2 mail 192 1048576 web 192 1048576"), "[");
+        assert_starts(do_sync(w, "2 mail 192 1048576 web 192 1048576"), "[");
     assert_string_equal(redis("ZCARD R:parked:mail"), "600");
 }
 
@@ -190,7 +190,7 @@ static void test_foreign_key_where_a_queue_stands_aside(void **state)
     (void)redis("DEL R:wait:lock:one R:wait:lock:two R:line:mail:lock:one");
     (void)redis("SET R:line:mail:lock:one x");
     (void)fcall("later_unlock two ann");
-    assert_starts(fcall_step("%s 1 0 10 0 1 mail 4 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 10 0 1 mail 4 1048576", w), "[");
     assert_string_equal(at(6, 0, -1), "mail");
     assert_non_null(strstr(at(6, 1, -1), "line:mail:lock:one"));
     assert_string_equal(redis("SMEMBERS R:aside:mail"), "[lock:one]");
@@ -219,7 +219,7 @@ static void test_raw_queue_that_nobody_serves(void **state)
     assert_time(strtoll(redis("ZSCORE R:heads mail"), NULL, 10), -1000, 0);
 }
 
-/* A foreign key stops its own queue only: the results and the other queues of the step go on. */
+/* A foreign key stops its own queue only: the results and the other queues of the sync go on. */
 static void test_foreign_key_of_one_queue(void **state)
 {
     static const char *const keys[] = {"parked:mail", "line:mail:lock:door", "wait:lock:door"};
@@ -236,7 +236,7 @@ static void test_foreign_key_of_one_queue(void **state)
         (void)add("mail lock door x");
         id = add("web x");
         (void)redis("SET R:%s x", keys[i]);
-        assert_starts(fcall_step("%s 1 0 10 1 %s 1 done web 0 0 T O 2 mail 5 1048576 web 5 "
+        assert_starts(fcall_sync("%s 1 0 10 1 %s 1 done web 0 0 T O 2 mail 5 1048576 web 5 "
                                  "1048576",
                                  w, held),
                       "[");
@@ -258,7 +258,7 @@ static void test_garbage_where_gates_are_named(void **state)
     (void)redis("HSET R:worker:%s gate rubbish", v);
     (void)redis("SADD R:aside:mail foo");
     (void)redis("HSET R:prio mail a");
-    assert_starts(fcall_step("%s 1 0 10 1 %s 1 done mail 0 0 T O 1 mail 5 1048576", w, id), "[");
+    assert_starts(fcall_sync("%s 1 0 10 1 %s 1 done mail 0 0 T O 1 mail 5 1048576", w, id), "[");
     assert_string_equal(at(2, 0, -1), "ok");
     assert_string_equal(redis("EXISTS R:aside:mail"), "0");
     assert_starts(fcall("later_v1_reap %s %s 1 3 10", w, v), "[clear ");

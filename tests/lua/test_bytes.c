@@ -107,7 +107,7 @@ static struct held hold(int n, const char *options, size_t bytes)
     for (int i = 0; i < n; i++)
         add_large(options, bytes);
     while (h.n < n) {
-        assert_starts(fcall("later_v2_step %s 1 0 512 0 1 q 512 67108864 0", h.worker), "[");
+        assert_starts(fcall("later_v1_sync %s 1 0 512 0 1 q 512 67108864 0", h.worker), "[");
         for (int g = 0; g < len_at(3, -1); g++)
             for (int k = 6; k < len_at(3, g, -1); k += 3)
                 h.ids[h.n++] = at(3, g, k, -1);
@@ -126,7 +126,7 @@ static int settle_all(const char *what, struct held *h, const char *result, int6
         struct buf line = BUF_INIT;
         int left = 0;
 
-        buf_printf(&line, "later_v2_step %s 1 0 0 %d", h->worker, h->n);
+        buf_printf(&line, "later_v1_sync %s 1 0 0 %d", h->worker, h->n);
         for (int i = 0; i < h->n; i++)
             buf_printf(&line, " %s 1 %s", h->ids[i], result);
         buf_puts(&line, " 0 0");
@@ -192,7 +192,7 @@ static void test_large_records(void **state)
     assert_string_equal(redis("ZCARD R:q:next:5"), "500");
 }
 
-/* As many ends as a step takes, each of which ends a batch with two callbacks. */
+/* As many ends as a sync takes, each of which ends a batch with two callbacks. */
 static void test_many_batches_end(void **state)
 {
     struct held h = {.worker = worker()};
@@ -205,14 +205,14 @@ static void test_many_batches_end(void **state)
         assert_starts(fcall("later_add q batch b%d x", i), "[j");
         assert_starts(fcall("later_batch_seal b%d", i), "[");
     }
-    assert_starts(fcall("later_v2_step %s 1 0 512 0 1 q 512 1048576 0", h.worker), "[");
+    assert_starts(fcall("later_v1_sync %s 1 0 512 0 1 q 512 1048576 0", h.worker), "[");
     for (int k = 6; k < len_at(3, 0, -1); k += 3)
         h.ids[h.n++] = at(3, 0, k, -1);
     assert_int_equal(h.n, 200);
     for (int left = 0; h.n > 0; h.n = left, left = 0, calls++) {
         struct buf line = BUF_INIT;
 
-        buf_printf(&line, "later_v2_step %s 1 0 0 0 0 1 q 1 %d", h.worker, h.n);
+        buf_printf(&line, "later_v1_sync %s 1 0 0 0 0 1 q 1 %d", h.worker, h.n);
         for (int i = 0; i < h.n; i++)
             buf_printf(&line, " %s", h.ids[i]);
         begin_count();
@@ -235,7 +235,7 @@ static void test_children_of_two_results(void **state)
 
     (void)state;
     buf_printf(&line,
-               "later_v2_step %s 1 0 0 2 %s 1 done q 0 0 ok '' %s 1 done q 0 0 ok '' 0 0 0 2",
+               "later_v1_sync %s 1 0 0 2 %s 1 done q 0 0 ok '' %s 1 done q 0 0 ok '' 0 0 0 2",
                h.worker, h.ids[0], h.ids[1]);
     for (int k = 1; k <= 2; k++) {
         buf_printf(&line, " %d 600", k);
@@ -258,7 +258,7 @@ static void test_refused_children_count(void **state)
         struct held h = hold(100, "", 1);
         struct buf line = BUF_INIT;
 
-        buf_printf(&line, "later_v2_step %s 1 0 0 100", h.worker);
+        buf_printf(&line, "later_v1_sync %s 1 0 0 100", h.worker);
         for (int i = 0; i < h.n; i++)
             buf_printf(&line, " %s 1 done q 0 0 ok ''", h.ids[i]);
         buf_puts(&line, " 0 0 0 100");
@@ -313,7 +313,7 @@ static void test_claims_of_large_records(void **state)
     for (int i = 0; i < 400; i++)
         add_large("", PAGE);
     begin_count();
-    assert_starts(fcall("later_v2_step %s 1 0 400 0 1 q 400 1048576 0", w), "[");
+    assert_starts(fcall("later_v1_sync %s 1 0 400 0 1 q 400 1048576 0", w), "[");
     assert_moved("claims", 0, 2 * MIB, 200);
     assert_int_equal((len_at(3, 0, -1) - 6) / 3, 64);
 }

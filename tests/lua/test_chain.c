@@ -2,18 +2,18 @@
  * What the end of a job causes, by both protocols, on every way on which a job ends: `then`,
  * `on_dead`, and children.
  */
-#include "step.h"
+#include "sync.h"
 
 /* Claim the one job of this queue that is due; -> its id. What is told of it is in fx.last. */
 static const char *take(const char *w, const char *queue)
 {
-    (void)step(w, "0", queue, "0");
+    (void)do_sync(w, "0", queue, "0");
     assert_int_equal(len_at(3, -1), 1);
     assert_int_equal(len_at(3, 0, -1), 9);
     return at(3, 0, 6, -1);
 }
 
-/* Its record, as the last step told it. */
+/* Its record, as the last sync told it. */
 static const char *record(void)
 {
     return at(3, 0, 8, -1);
@@ -21,7 +21,7 @@ static const char *record(void)
 
 static void end_well(const char *w, const char *id, const char *queue)
 {
-    (void)step(w, "0", "none", text("1 %s 1 1 %s", queue, id));
+    (void)do_sync(w, "0", "none", text("1 %s 1 1 %s", queue, id));
     assert_string_equal(at(9, -1), "[]");
 }
 
@@ -77,18 +77,18 @@ static void test_the_result_is_the_payload(void **state)
 
     (void)state;
     assert_string_equal(take(w, "a"), a);
-    (void)step(w, text("1 %s 1 result a 0 0 ok new", a), "b", "0");
+    (void)do_sync(w, text("1 %s 1 result a 0 0 ok new", a), "b", "0");
     assert_string_equal(at(2, -1), "[ok]");
     assert_string_equal(record(), text("-b p=%s\\nnew", a));
     /* Output that is no result is not handed on. */
     a = add("c then d old");
     assert_string_equal(take(w, "c"), a);
-    (void)step(w, text("1 %s 1 done c 0 0 ok output", a), "d", "0");
+    (void)do_sync(w, text("1 %s 1 done c 0 0 ok output", a), "d", "0");
     assert_string_equal(record(), text("-d p=%s\\nold", a));
     /* A result of a job without `then` is kept as its output. */
     a = add("e old");
     assert_string_equal(take(w, "e"), a);
-    (void)step(w, text("1 %s 1 result e 60000 0 ok new", a), "e", "0");
+    (void)do_sync(w, text("1 %s 1 result e 60000 0 ok new", a), "e", "0");
     (void)fcall("later_result %s", a);
     assert_non_null(strstr(shown(fx.last), "new"));
 }
@@ -100,18 +100,18 @@ static void test_a_large_payload_goes_along(void **state)
     (void)state;
     a = add("a then b then c on_dead d %s", big);
     assert_string_equal(take(w, "a"), a);
-    (void)step(w, text("1 %s 1 done a 0 0 ok ''", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 done a 0 0 ok ''", a), "none", "0");
     b = only("b");
     assert_string_equal(redis("EXISTS R:big:%s", a), "0");
     assert_string_equal(redis("GET R:big:%s", b), big);
     assert_string_equal(take(w, "b"), b);
     /* It is kept: so the next job has a copy. */
-    (void)step(w, text("1 %s 1 done b 60000 0 ok ''", b), "none", "0");
+    (void)do_sync(w, text("1 %s 1 done b 60000 0 ok ''", b), "none", "0");
     c = only("c");
     assert_string_equal(redis("GET R:big:%s", b), big);
     assert_string_equal(redis("GET R:big:%s", c), big);
     assert_string_equal(take(w, "c"), c);
-    (void)step(w, text("1 %s 1 dead c 10 7 no ''", c), "none", "0");
+    (void)do_sync(w, text("1 %s 1 dead c 10 7 no ''", c), "none", "0");
     assert_string_equal(redis("GET R:big:%s", c), big);
     assert_string_equal(redis("GET R:big:%s", only("d")), big);
 }
@@ -129,12 +129,12 @@ static void test_the_next_job_dies_at_once(void **state)
     for (int i = 0; i < 3; i++) {
         a = add("a then b on_dead d %s", big);
         assert_string_equal(take(w, "a"), a);
-        (void)step(w, text("1 %s 1 %s", a, ends[i]), "b", "0");
+        (void)do_sync(w, text("1 %s 1 %s", a, ends[i]), "b", "0");
         d = only("d");
         assert_string_equal(redis("ZCARD R:dead:b"), text("%d", i + 1));
         assert_string_equal(redis("GET R:big:%s", d), big);
         assert_string_equal(take(w, "d"), d);
-        (void)step(w, text("1 %s 1 done d 0 0 ok ''", d), "none", "0");
+        (void)do_sync(w, text("1 %s 1 done d 0 0 ok ''", d), "none", "0");
     }
 }
 
@@ -145,7 +145,7 @@ static void test_a_large_result_is_kept_apart(void **state)
 
     (void)state;
     assert_string_equal(take(w, "a"), a);
-    (void)step(w, text("1 %s 1 result a 0 0 ok %020000d", a, 1), "none", "0");
+    (void)do_sync(w, text("1 %s 1 result a 0 0 ok %020000d", a, 1), "none", "0");
     assert_string_equal(redis("STRLEN R:big:%s", only("b")), "20000");
 }
 
@@ -159,7 +159,7 @@ static void test_only_done_goes_on(void **state)
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         a = add("a then b x");
         assert_string_equal(take(w, "a"), a);
-        (void)step(w, text("1 %s 1 %s", a, ends[i]), "none", "0");
+        (void)do_sync(w, text("1 %s 1 %s", a, ends[i]), "none", "0");
         assert_string_equal(at(2, -1), "[ok]");
         assert_string_equal(redis("EXISTS R:q:b:5 R:holds"), "0");
     }
@@ -169,7 +169,7 @@ static void test_only_done_goes_on(void **state)
     a = add("a then b x");
     assert_string_equal(take(w, "a"), a);
     (void)fcall("later_cancel %s", a);
-    (void)step(w, text("1 %s 1 release a 0 0 T ''", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 release a 0 0 T ''", a), "none", "0");
     assert_string_equal(redis("EXISTS R:q:b:5"), "0");
     /* It was told to end, and has finished its work all the same. */
     a = add("a then b x");
@@ -186,9 +186,9 @@ static void test_it_goes_on_once(void **state)
     (void)state;
     assert_string_equal(take(w, "a"), a);
     end_well(w, a, "a");
-    (void)step(w, text("1 %s 1 done a 0 0 ok ''", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 done a 0 0 ok ''", a), "none", "0");
     assert_string_equal(at(2, -1), "[settled]");
-    (void)step(w, "0", "none", text("1 a 1 1 %s", a));
+    (void)do_sync(w, "0", "none", text("1 a 1 1 %s", a));
     assert_string_equal(at(9, -1), "[1 settled]");
     (void)only("b");
 }
@@ -201,7 +201,7 @@ static void test_a_death_is_told(void **state)
 
     (void)state;
     assert_string_equal(take(w, "a"), a);
-    (void)step(w, text("1 %s 1 dead a 10 65 50%%~off O", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 dead a 10 65 50%%~off O", a), "none", "0");
     d = take(w, "d");
     assert_string_equal(record(), text("-d 2 K=k p=%s m=50%%25~off\\nx", a));
     (void)fcall("later_show %s", d);
@@ -215,7 +215,7 @@ static void test_a_death_is_told(void **state)
     /* It is retried, and is done: then the chain goes on. */
     (void)fcall("later_retry %s", a);
     assert_string_equal(take(w, "a"), a);
-    (void)step(w, "0", "none", text("1 a 2 1 %s", a));
+    (void)do_sync(w, "0", "none", text("1 a 2 1 %s", a));
     assert_string_equal(redis("HLEN R:jobs"), "2");
     assert_string_equal(redis("ZCARD R:q:b:2"), "1");
 }
@@ -230,17 +230,17 @@ static void test_a_claim_tells_of_deaths(void **state)
         ids[i] = add("a expire 1ms on_dead a priority %d x", i + 4);
         (void)redis("ZADD R:q:a:%d 1000 %s", i + 4, ids[i]);
     }
-    (void)step(w, "0", "a", "0");
+    (void)do_sync(w, "0", "a", "0");
     assert_string_equal(redis("ZCARD R:dead:a"), "3");
     (void)redis("ZRANGE R:running 0 -1");
     assert_int_equal(len_at(-1), 3);
     for (int i = 0; i < 3; i++)
         assert_null(strstr(shown(fx.last), ids[i]));
-    (void)step(w, "0", "a", "0");
+    (void)do_sync(w, "0", "a", "0");
     assert_string_equal(redis("EXISTS R:heads R:prio"), "0");
 }
 
-/* A step without room for them leaves them where the next step finds them. */
+/* A sync without room for them leaves them where the next sync finds them. */
 static void test_a_claim_without_room(void **state)
 {
     const char *w = worker();
@@ -249,7 +249,7 @@ static void test_a_claim_without_room(void **state)
     (void)redis("ZADD R:q:a:5 1000 %s", add("a expire 1ms on_dead a x"));
     (void)add("a y");
     (void)redis("ZADD R:q:a:5 1001 %s", add("a z"));
-    assert_starts(fcall("later_v2_step %s 1 0 1 0 1 a 1 1048576 0", w), "[");
+    assert_starts(fcall("later_v1_sync %s 1 0 1 0 1 a 1 1048576 0", w), "[");
     assert_string_equal(redis("ZCARD R:dead:a"), "1");
     assert_string_equal(redis("ZCARD R:q:a:5"), "2");
     assert_true(reply_int(node(-1)) == 2 && redis("ZSCORE R:heads a")[0] != 'n');
@@ -272,7 +272,7 @@ static void test_a_reap_tells_of_deaths(void **state)
  * many they are. -> the answer */
 static const char *end_with(const char *w, const char *id, const char *children)
 {
-    (void)step(w, text("1 %s 1 done a 0 0 ok ''", id), "none", text("0 0 1 1 %s", children));
+    (void)do_sync(w, text("1 %s 1 done a 0 0 ok ''", id), "none", text("0 0 1 1 %s", children));
     return at(2, 0, -1);
 }
 
@@ -317,7 +317,7 @@ static void test_a_refused_child(void **state)
     }
     /* A result that came with it is not touched. */
     assert_string_equal(redis("HGET R:jobs %s", a), "-a n=c\\nx");
-    (void)step(w, text("1 %s 1 dead a 10 65 refused ''", a), "none", "0");
+    (void)do_sync(w, text("1 %s 1 dead a 10 65 refused ''", a), "none", "0");
     assert_string_equal(at(2, -1), "[ok]");
     assert_string_equal(redis("EXISTS R:q:b:5 R:q:c:5"), "0");
 }
@@ -367,7 +367,7 @@ static void test_a_kept_job_names_its_children(void **state)
 
     (void)state;
     assert_string_equal(take(w, "a"), id);
-    (void)step(w, text("1 %s 1 done a 3600000 0 ok ''", id), "none", "0 0 1 1 1 2 c y");
+    (void)do_sync(w, text("1 %s 1 done a 3600000 0 ok ''", id), "none", "0 0 1 1 1 2 c y");
     (void)redis("ZRANGE R:q:c:5 0 -1");
     child = at(0, -1);
     (void)redis("ZRANGE R:q:b:5 0 -1");
@@ -377,10 +377,11 @@ static void test_a_kept_job_names_its_children(void **state)
     assert_string_equal(named("caused"), text("%s,%s", child, next));
     assert_string_equal(named("payload"), "x");
     id = add("a y");
-    (void)fcall("later_v2_step %s 1 0 1 0 1 a 1 1048576 0", w);
+    (void)fcall("later_v1_sync %s 1 0 1 0 1 a 1 1048576 0", w);
     for (int i = 0; i < 200; i++)
         words = text("%s 2 d y", words);
-    (void)step(w, text("1 %s 1 done a 3600000 0 ok ''", id), "none", text("0 0 1 1 200%s", words));
+    (void)do_sync(w, text("1 %s 1 done a 3600000 0 ok ''", id), "none",
+                  text("0 0 1 1 200%s", words));
     (void)redis("ZRANGE R:q:d:5 -1 -1");
     child = at(0, -1);
     (void)fcall("later_show %s", id);
@@ -399,8 +400,8 @@ static void test_a_child_and_a_key_that_stays_taken(void **state)
     assert_string_equal(take(w, "a"), x);
     y = add("b y");
     assert_string_equal(take(w, "b"), y);
-    (void)step(w, text("2 %s 1 done a 0 0 ok '' %s 1 done b 0 0 ok ''", x, y), "none",
-               "0 0 1 2 1 6 a unique u unique_mode replace new");
+    (void)do_sync(w, text("2 %s 1 done a 0 0 ok '' %s 1 done b 0 0 ok ''", x, y), "none",
+                  "0 0 1 2 1 6 a unique u unique_mode replace new");
     assert_string_equal(at(2, -1), "[ok ok]");
     assert_stays_taken("a:u", x);
     /* So it does for the children of the job itself. */
@@ -420,9 +421,9 @@ static void test_children_of_several(void **state)
     const char *w = worker(), *x = add("a x"), *y = add("a y"), *z = add("a z");
 
     (void)state;
-    (void)step(w, "0", "a", "0");
-    (void)step(w, text("2 %s 1 done a 0 0 ok '' %s 1 done a 0 0 ok ''", y, z), "none",
-               text("1 a 1 1 %s 0 2 2 1 2 b of-z 1 1 2 b of-y", x));
+    (void)do_sync(w, "0", "a", "0");
+    (void)do_sync(w, text("2 %s 1 done a 0 0 ok '' %s 1 done a 0 0 ok ''", y, z), "none",
+                  text("1 a 1 1 %s 0 2 2 1 2 b of-z 1 1 2 b of-y", x));
     assert_string_equal(at(2, -1), "[ok ok]");
     assert_string_equal(redis("ZCARD R:q:b:5"), "2");
     assert_non_null(strstr(redis("HVALS R:jobs"), text("p=%s\\nof-z", z)));
@@ -441,7 +442,7 @@ static void test_only_done_adds_children(void **state)
         const char *a = add("a x");
 
         assert_string_equal(take(w, "a"), a);
-        (void)step(w, text("1 %s 1 %s", a, ends[i]), "none", "0 0 1 1 1 2 b x");
+        (void)do_sync(w, text("1 %s 1 %s", a, ends[i]), "none", "0 0 1 1 1 2 b x");
         assert_string_equal(redis("EXISTS R:q:b:5"), "0");
     }
 }
@@ -458,7 +459,7 @@ static void test_children_that_do_not_add_up(void **state)
     assert_string_equal(take(w, "a"), a);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_refused("ELATER_ARGS",
-                       "later_v2_step %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 none 50 1048576 0 0 %s",
+                       "later_v1_sync %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 none 50 1048576 0 0 %s",
                        w, a, rows[i]);
 }
 
@@ -477,11 +478,11 @@ static void test_a_death_and_a_foreign_key(void **state)
     assert_string_equal(take(w, "a"), b);
     assert_string_equal(at(6, -1), "[]");
     assert_string_equal(redis("ZCARD R:dead:a"), "1");
-    (void)step(w, text("1 %s 1 dead a 10 7 no ''", b), "none", "0");
+    (void)do_sync(w, text("1 %s 1 dead a 10 7 no ''", b), "none", "0");
     assert_string_equal(at(2, -1), "[ok]");
 }
 
-/* A next job whose queue takes smaller payloads dies, also when the same step claims it. */
+/* A next job whose queue takes smaller payloads dies, also when the same sync claims it. */
 static void test_a_payload_that_the_next_queue_refuses(void **state)
 {
     const char *w = worker(), *a = add("a then b %050000d", 1);
@@ -489,7 +490,7 @@ static void test_a_payload_that_the_next_queue_refuses(void **state)
     (void)state;
     (void)redis("HSET R:config max_payload:b 20000");
     assert_string_equal(take(w, "a"), a);
-    assert_starts(fcall("later_v2_step %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 b 50 20000 0", w, a),
+    assert_starts(fcall("later_v1_sync %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 b 50 20000 0", w, a),
                   "[");
     assert_string_equal(at(3, -1), "[]");
     assert_string_equal(redis("ZCARD R:dead:b"), "1");
@@ -501,7 +502,7 @@ static int large_payloads(void)
     return len_at(-1);
 }
 
-/* A step ends a job, claims the next one, and buries it: its death is told with the payload, which
+/* A sync ends a job, claims the next one, and buries it: its death is told with the payload, which
  * has not moved yet. */
 static void test_a_payload_that_goes_on_twice(void **state)
 {
@@ -510,19 +511,19 @@ static void test_a_payload_that_goes_on_twice(void **state)
     (void)state;
     (void)redis("HSET R:config max_payload:b 20000");
     assert_string_equal(take(w, "a"), a);
-    assert_starts(fcall("later_v2_step %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 b 50 20000 0", w, a),
+    assert_starts(fcall("later_v1_sync %s 1 0 50 1 %s 1 done a 0 0 ok '' 1 b 50 20000 0", w, a),
                   "[");
     assert_string_equal(redis("ZCARD R:dead:b"), "1");
     assert_string_equal(redis("GET R:big:%s", only("d")), big);
     assert_int_equal(large_payloads(), 2);
 }
 
-/* A step of a user who has all rights but this one. -> the reply */
+/* A sync of a user who has all rights but this one. -> the reply */
 static const char *without(const char *right, const char *w, const char *result)
 {
     assert_string_equal(redis("ACL SETUSER u on nopass ~* &* +@all -%s", right), "OK");
     assert_string_equal(redis("AUTH u x"), "OK");
-    (void)fcall("later_v2_step %s 1 0 0 1 %s 0 0", w, result);
+    (void)fcall("later_v1_sync %s 1 0 0 1 %s 0 0", w, result);
     result = shown(fx.last);
     assert_string_equal(redis("AUTH default x"), "OK");
     return result;
@@ -557,7 +558,7 @@ static void test_a_broken_record_in_a_chain(void **state)
     assert_string_equal(take(w, "a"), a);
     assert_string_equal(take(w, "c"), c);
     (void)redis("HSET R:jobs %s garbage %s garbage", a, c);
-    (void)step(w, text("1 %s 1 done a 0 0 ok ''", a), "none", text("1 c 1 1 %s", c));
+    (void)do_sync(w, text("1 %s 1 done a 0 0 ok ''", a), "none", text("1 c 1 1 %s", c));
     assert_string_equal(redis("ZCARD R:dead:a"), "1");
     assert_string_equal(redis("EXISTS R:dead:c R:q:b:5"), "0");
 }
@@ -620,11 +621,11 @@ static void test_many_at_once(void **state)
     (void)state;
     (void)fcall("later_add_many a then b x y z");
     (void)add("a p");
-    (void)step(w, "0", "a", "0");
+    (void)do_sync(w, "0", "a", "0");
     assert_string_equal(redis("HLEN R:holds"), "3");
     (void)redis("ZRANGE R:running 0 -1");
-    (void)step(w, "0", "none",
-               text("1 a 1 4 %s %s %s %s", at(0, -1), at(1, -1), at(2, -1), at(3, -1)));
+    (void)do_sync(w, "0", "none",
+                  text("1 a 1 4 %s %s %s %s", at(0, -1), at(1, -1), at(2, -1), at(3, -1)));
     assert_string_equal(redis("ZCARD R:q:b:5"), "3");
     assert_string_equal(redis("HGET R:stats done:a"), "4");
     assert_string_equal(redis("EXISTS R:running R:holds"), "0");

@@ -1,5 +1,5 @@
 /*
- * later_v2_step: claims come as groups of jobs that begin alike; jobs that ended well and leave
+ * later_v1_sync: claims come as groups of jobs that begin alike; jobs that ended well and leave
  * nothing are told as lists of ids.
  */
 #include "fixture.h"
@@ -35,11 +35,11 @@ static void assert_groups(void)
     }
 }
 
-/* A later_v2_step with these arguments. It is accepted, and its groups are in order. */
-FX_FMT static void step(const char *fmt, ...)
+/* A later_v1_sync with these arguments. It is accepted, and its groups are in order. */
+FX_FMT static void do_sync(const char *fmt, ...)
 {
     FX_FORMAT(rest);
-    assert_starts(call_line(text("later_v2_step %s", rest)), "[");
+    assert_starts(call_line(text("later_v1_sync %s", rest)), "[");
     assert_string_equal(at(1, -1), "ok");
     assert_int_equal(len_at(-1), 11);
     assert_groups();
@@ -86,13 +86,13 @@ static const char *all_claims(void)
 
 static void claim_mail(const char *w)
 {
-    step("%s 1 0 600 0 1 " MAIL " 0", w);
+    do_sync("%s 1 0 600 0 1 " MAIL " 0", w);
 }
 
 /* End n jobs of queue mail at their first start; -> number and answer of those that are not ok. */
 static const char *end_mail(const char *w, int n, const char *ids)
 {
-    step("%s 1 0 0 0 0 1 mail 1 %d%s%s", w, n, n > 0 ? " " : "", ids);
+    do_sync("%s 1 0 0 0 0 1 mail 1 %d%s%s", w, n, n > 0 ? " " : "", ids);
     return at(9, -1);
 }
 
@@ -295,7 +295,7 @@ static void test_mixed_in_one_queue(void **state)
                         text("mail %s %s, mail %s, mail %s", ids[0], ids[1], ids[2], ids[3]));
     assert_true(int_at(3, 1, 1, -1) == int_at(3, 0, 1, -1) + 4); /* fences go on */
     assert_true(int_at(3, 2, 1, -1) == int_at(3, 1, 1, -1) + 2);
-    step("%s 1 0 0 1 %s 1 done mail 0 0 T O 0 1 mail 1 2 %s %s", w, ids[2], ids[0], ids[3]);
+    do_sync("%s 1 0 0 1 %s 1 done mail 0 0 T O 0 1 mail 1 2 %s %s", w, ids[2], ids[0], ids[3]);
     assert_string_equal(text("%s %s", at(2, -1), at(9, -1)), "[ok] []");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", ids[1]));
     assert_string_equal(redis("HGET R:stats done:mail"), "3");
@@ -308,20 +308,20 @@ static void test_over_several_queues(void **state)
                *d = add("log d"), *e = add("log e");
 
     (void)state;
-    step("%s 1 0 3 0 5 fax 9 100 sms 9 100 none 9 100 mail 9 100 log 9 100 0", w);
+    do_sync("%s 1 0 3 0 5 fax 9 100 sms 9 100 none 9 100 mail 9 100 log 9 100 0", w);
     assert_string_equal(all_claims(), text("fax %s, sms %s, mail %s", c, b, a));
     assert_true(int_at(5, 4, -1) > 0); /* MAX counts the claims of all queues */
     /* One group for each queue. The numbers in the answer go on from one group to the next. */
-    step("%s 1 0 9 0 1 log 1 100 3 sms 1 1 %s none 1 0 mail 1 2 j00000000000 %s", w, b, a);
+    do_sync("%s 1 0 9 0 1 log 1 100 3 sms 1 1 %s none 1 0 mail 1 2 j00000000000 %s", w, b, a);
     assert_string_equal(at(9, -1), "[2 settled]");
     assert_string_equal(all_claims(), text("log %s", d)); /* ends are taken before claims */
     assert_true(int_at(5, 0, -1) > 0);                    /* one is left for want of room */
     assert_string_equal(redis("HMGET R:stats done:mail done:sms done:none"), "[1 1 nil]");
     /* Without room only the head is told. */
-    step("%s 1 1 9 0 1 log 0 100 0", w);
+    do_sync("%s 1 1 9 0 1 log 0 100 0", w);
     assert_string_equal(all_claims(), "");
     assert_true(int_at(5, 0, -1) > 0);
-    step("%s 1 1 9 0 1 log 9 100 0", w);
+    do_sync("%s 1 1 9 0 1 log 9 100 0", w);
     assert_string_equal(all_claims(), text("log %s", e));
 }
 
@@ -350,7 +350,7 @@ static void test_options_end(void **state)
     (void)redis("HSET R:queues sms sem=s");
     id = add("sms x");
     (void)add("sms x");
-    step("%s 1 0 9 0 1 " SMS " 0", w);
+    do_sync("%s 1 0 9 0 1 " SMS " 0", w);
     assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("sms %s sms 1 1 0 1", id));
 }
 
@@ -377,12 +377,12 @@ static void test_big_payload(void **state)
     big = at(3, 0, GROUP_COMMON + 3, -1);
     assert_string_equal(redis("STRLEN R:big:%s", big), "16385");
     /* It ends by a result of its own. */
-    step("%s 1 2 0 1 %s 1 done mail 0 0 ok '' 0 0", w, big);
+    do_sync("%s 1 2 0 1 %s 1 done mail 0 0 ok '' 0 0", w, big);
     assert_string_equal(at(2, -1), "[ok]");
     assert_string_equal(redis("EXISTS R:big:%s", big), "0");
 }
 
-/* A step brings 1 MiB, the record that passes the limit included. */
+/* A sync brings 1 MiB, the record that passes the limit included. */
 static void test_byte_bound(void **state)
 {
     char bytes[16000];
@@ -394,12 +394,12 @@ static void test_byte_bound(void **state)
     for (int i = 0; i < 100; i++)
         (void)fcall_bytes("later_add mail", bytes, sizeof(bytes));
     add_many("sms", 1);
-    step("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
+    do_sync("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
     (void)claimed_ids(&all);
     assert_in_range(all, 60, 66);
     assert_int_equal(len_at(3, -1), 1);
     assert_true(int_at(5, 0, -1) > 0 && int_at(5, 1, -1) > 0);
-    step("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
+    do_sync("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
     (void)claimed_ids(&n);
     assert_int_equal(all + n, 101);
     assert_string_equal(at(5, -1), "[-1 -1]");
@@ -409,7 +409,7 @@ static void test_byte_bound(void **state)
 
 #define LATER INT64_C(4102444800000)
 
-/* Scores of the jobs of a queue, and what a step with this room makes of them. */
+/* Scores of the jobs of a queue, and what a sync with this room makes of them. */
 static const struct {
     const char *scores;
     int room, claimed;
@@ -463,7 +463,7 @@ static void test_due_times(void **state)
         (void)redis("DEL R:q:mail:5 R:heads R:running R:tries R:jobs");
         while ((score = strsep(&next, " ")) != NULL)
             (void)redis("ZADD R:q:mail:5 %s %s", score, add("mail x"));
-        step("%s 1 0 600 0 1 mail %d 100 0", w, due_rows[i].room);
+        do_sync("%s 1 0 600 0 1 mail %d 100 0", w, due_rows[i].room);
         assert_int_equal(len_at(3, -1), due_rows[i].claimed > 0 ? 1 : 0);
         for (int k = GROUP_COMMON + 1; k < len_at(3, 0, -1); k += 3)
             buf_printf(&dues, "%s%s", dues.len > 0 ? " " : "", at(3, 0, k, -1));
@@ -489,22 +489,22 @@ static void test_ahead(void **state)
     began_ms = now_ms();
     (void)fcall("later_add mail at %lld near", (long long)began_ms + 60000);
     (void)fcall("later_add mail at %lld far", (long long)began_ms + 70000);
-    step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_string_equal(all_claims(), "");
     (void)fcall("later_add mail at %lld soon", (long long)now_ms() + 900);
-    step("%s 1 0 600 0 1 " MAIL " 0", w);
+    do_sync("%s 1 0 600 0 1 " MAIL " 0", w);
     assert_string_equal(all_claims(), "");
-    step("%s 1 0 600 0 1 " MAIL " 0 0", w);
+    do_sync("%s 1 0 600 0 1 " MAIL " 0 0", w);
     assert_string_equal(all_claims(), "");
-    step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_int_equal(len_at(3, -1), 1);
     assert_int_equal(len_at(3, 0, -1), GROUP_COMMON + 3);
     assert_string_equal(at(3, 0, GROUP_COMMON + 2, -1), "-mail\\nsoon");
     /* The head is that of the next job. */
     assert_true(int_at(5, 0, -1) == began_ms + 60000);
-    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 1001", w);
-    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 x", w);
-    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 " MAIL " 0 1 1", w);
+    assert_refused("ELATER_ARGS", "later_v1_sync %s 1 0 9 0 1 " MAIL " 0 1001", w);
+    assert_refused("ELATER_ARGS", "later_v1_sync %s 1 0 9 0 1 " MAIL " 0 x", w);
+    assert_refused("ELATER_ARGS", "later_v1_sync %s 1 0 9 0 1 " MAIL " 0 1 1", w);
 }
 
 /* Options, or an earlier start, do not keep a job from being claimed ahead. Gates do, and no job
@@ -521,7 +521,7 @@ static void test_ahead_with_options(void **state)
     set_tries(ids[4], "1 1 0 5");
     gated = add("mail at %lld lock door x", (long long)due_ms + 5);
     behind = add("mail at %lld x", (long long)due_ms + 6);
-    step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_string_equal(all_claims(),
                         text("mail %s %s %s %s, mail %s", ids[0], ids[1], ids[2], ids[3], ids[4]));
     assert_string_equal(begin_of(1), "mail 2 2 0 0");
@@ -529,7 +529,7 @@ static void test_ahead_with_options(void **state)
     assert_true(int_at(5, 0, -1) == due_ms + 5);
     assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
     (void)fcall("later_run_now %s", gated);
-    step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_string_equal(all_claims(), text("mail %s, mail %s", gated, behind));
 }
 
@@ -561,7 +561,7 @@ static void test_not_ahead(void **state)
         assert_true(redis("%s", rows[i].before)[0] != '!');
         due_ms = now_ms() + 900;
         id = add("mail at %lld %s", (long long)due_ms, rows[i].add);
-        step("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+        do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
         assert_string_equal(all_claims(), "");
         assert_true(int_at(5, 0, -1) == due_ms);
         (void)fcall("later_run_now %s", id);
@@ -580,25 +580,25 @@ static void test_many(void **state)
     (void)state;
     add_many("mail", 600);
     add_many("mail", 600);
-    step("%s 1 0 9999 0 1 mail 9999 100 0", w);
+    do_sync("%s 1 0 9999 0 1 mail 9999 100 0", w);
     ids = claimed_ids(&n);
     assert_int_equal(n, 512);
-    step("%s 1 0 9999 0 1 mail 9999 100 0", other);
+    do_sync("%s 1 0 9999 0 1 mail 9999 100 0", other);
     assert_string_equal(redis("ZCARD R:running"), "1024");
     assert_string_equal(redis("HLEN R:tries"), "1024");
-    step("%s 1 512 9999 0 1 mail 9999 100 0", w);
+    do_sync("%s 1 512 9999 0 1 mail 9999 100 0", w);
     rest = claimed_ids(&n);
     assert_int_equal(n, 176);
     assert_string_equal(redis("EXISTS R:q:mail:5"), "0");
     /* The other worker cannot end jobs that it does not hold, and it still holds its own. */
-    step("%s 1 512 0 0 0 1 mail 1 512%s", other, ids);
+    do_sync("%s 1 512 0 0 0 1 mail 1 512%s", other, ids);
     assert_int_equal(len_at(9, -1), 1024);
     assert_string_equal(text("%s %s", at(9, 1022, -1), at(9, 1023, -1)), "512 settled");
     assert_string_equal(redis("ZCARD R:running"), "1200");
     /* The worker ends its newest jobs, then its oldest. */
-    step("%s 1 512 0 0 0 1 mail 1 176%s", w, rest);
+    do_sync("%s 1 512 0 0 0 1 mail 1 176%s", w, rest);
     assert_string_equal(at(9, -1), "[]");
-    step("%s 1 0 0 0 0 1 mail 1 512%s", w, ids);
+    do_sync("%s 1 0 0 0 0 1 mail 1 512%s", w, ids);
     assert_string_equal(at(9, -1), "[]");
     assert_string_equal(redis("HGET R:stats done:mail"), "688");
     assert_string_equal(redis("ZCARD R:running"), "512");
@@ -608,11 +608,11 @@ static void test_many(void **state)
 }
 
 /* R:tries and R:running become a hash table and a skip list when they come to hold many, from
- * however many queues and steps, and whatever the worker holds besides. The value that the library
+ * however many queues and syncs, and whatever the worker holds besides. The value that the library
  * writes for that is removed again. */
 static void test_index(void **state)
 {
-    static const char *const steps[] = {"1 0 600 0 1 " MAIL " 0", "1 0 600 0 2 " MAIL " " SMS " 0",
+    static const char *const syncs[] = {"1 0 600 0 1 " MAIL " 0", "1 0 600 0 2 " MAIL " " SMS " 0",
                                         "1 600 600 0 1 " MAIL " 0", "1 0 20 0 1 " MAIL " 0"};
 
     (void)state;
@@ -625,7 +625,7 @@ static void test_index(void **state)
         add_many("mail", i == 1 ? 20 : 40);
         add_many("sms", 20);
         for (; held < 40; held += n) {
-            step("%s %s", w, steps[i]);
+            do_sync("%s %s", w, syncs[i]);
             (void)claimed_ids(&n);
             assert_int_equal(n, i == 3 ? 20 : 40);
         }
@@ -663,7 +663,7 @@ static void test_refused(void **state)
     assert_string_equal(end_mail(w, 2, text("%s %s", b, a)), "[1 settled 2 settled]");
     assert_string_equal(end_mail(w, 0, ""), "[]");
     assert_string_equal(snapshot(), before);
-    step("%s 1 0 0 0 0 2 mail 1 1 %s mail 1 1 %s", other, theirs, theirs);
+    do_sync("%s 1 0 0 0 0 2 mail 1 1 %s mail 1 1 %s", other, theirs, theirs);
     assert_string_equal(at(9, -1), "[2 settled]");
 }
 
@@ -682,14 +682,14 @@ static void test_start_numbers(void **state)
     assert_string_equal(text("%s|%s", begin_of(0), begin_of(1)), "mail 2 2 0 0|" NEW);
     before = snapshot();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        step("%s 1 0 0 0 0 1 mail %s 1 %s", w, wrong[i], b);
+        do_sync("%s 1 0 0 0 0 1 mail %s 1 %s", w, wrong[i], b);
         assert_string_equal(at(9, -1), "[1 settled]");
     }
-    step("%s 1 0 0 0 0 1 mail 2 2 %s %s", w, a, c);
+    do_sync("%s 1 0 0 0 0 1 mail 2 2 %s %s", w, a, c);
     assert_string_equal(at(9, -1), "[1 settled 2 settled]");
     assert_string_equal(snapshot(), before);
     /* A group for each start, some with a wrong number, in no order. */
-    step("%s 1 0 0 0 0 4 mail 1 2 %s %s mail 2 1 %s sms 2 0 mail 1 2 %s %s", w, c, b, b, a, c);
+    do_sync("%s 1 0 0 0 0 4 mail 1 2 %s %s mail 2 1 %s sms 2 0 mail 1 2 %s %s", w, c, b, b, a, c);
     assert_string_equal(at(9, -1), "[2 settled 5 settled]");
     assert_string_equal(redis("HGET R:stats done:mail"), "3");
     assert_string_equal(redis("EXISTS R:jobs R:running R:tries"), "0");
@@ -706,7 +706,7 @@ static void test_start_numbers_of_many(void **state)
     claim_mail(w);
     ids = claimed_ids(&n);
     before = snapshot();
-    step("%s 1 0 0 0 0 1 mail 2 12%s", w, ids);
+    do_sync("%s 1 0 0 0 0 1 mail 2 12%s", w, ids);
     assert_int_equal(len_at(9, -1), 24);
     assert_string_equal(snapshot(), before);
     set_tries(text("%.12s", ids + 1 + 5 * 13), "2 2 0 5");
@@ -727,7 +727,7 @@ static void test_start_numbers_of_watched(void **state)
     assert_starts(fcall("later_v1_await %s", b), "[running ");
     assert_string_equal(end_mail(w, 2, text("%s %s", b, a)), "[1 settled]");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", b));
-    step("%s 1 0 0 0 0 2 mail 1 1 %s mail 2 1 %s", w, b, b);
+    do_sync("%s 1 0 0 0 0 2 mail 1 1 %s mail 2 1 %s", w, b, b);
     assert_string_equal(at(9, -1), "[1 settled]");
     assert_string_equal(redis("EXISTS R:jobs R:running R:tries R:await"), "0");
     assert_string_equal(redis("HGET R:stats done:mail"), "2");
@@ -741,7 +741,7 @@ static void test_order_of_ends(void **state)
     (void)state;
     for (int i = 0; i < 12; i++)
         ids[i] = add("mail x");
-    step("%s 1 0 99 0 1 mail 12 100 0", w);
+    do_sync("%s 1 0 99 0 1 mail 12 100 0", w);
     theirs = add("mail x");
     claim_mail(other);
     assert_string_equal(settle(w, ids[3], 1, "retry", 0), "ok");
@@ -753,7 +753,7 @@ static void test_order_of_ends(void **state)
     assert_string_equal(redis("HGET R:stats done:mail"), "6");
     for (int i = 0; i < 10; i++)
         (void)add("mail x");
-    step("%s 1 0 99 0 1 mail 10 100 0", w);
+    do_sync("%s 1 0 99 0 1 mail 10 100 0", w);
     some = text("%s %s %s %s %s", ids[11], ids[10], ids[9], ids[8], ids[7]);
     assert_string_equal(
         end_mail(w, 9, text("%s %s %s %s %s", some, ids[7], theirs, ids[3], ids[2])),
@@ -771,9 +771,9 @@ static void test_result_and_end_of_one_job(void **state)
 
     (void)state;
     claim_mail(w);
-    step("%s 1 0 9 3 %s 1 done mail 0 0 T O %s 1 progress mail 0 0 half '' "
-         "%s 1 retry mail 60000 1 T O 0 1 mail 1 3 %s %s %s",
-         w, a, b, c, a, b, c);
+    do_sync("%s 1 0 9 3 %s 1 done mail 0 0 T O %s 1 progress mail 0 0 half '' "
+            "%s 1 retry mail 60000 1 T O 0 1 mail 1 3 %s %s %s",
+            w, a, b, c, a, b, c);
     assert_string_equal(text("%s %s", at(2, -1), at(9, -1)), "[ok ok ok] [1 settled 3 settled]");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", c));
     assert_string_equal(redis("EXISTS R:progress R:running"), "0");
@@ -827,7 +827,7 @@ static void test_gates_and_unique(void **state)
     (void)state;
     claim_mail(w);
     assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("mail %s mail 1 1 0 2", a));
-    step("%s 1 0 9 0 1 " MAIL " 1 mail 1 1 %s", w, a);
+    do_sync("%s 1 0 9 0 1 " MAIL " 1 mail 1 1 %s", w, a);
     assert_string_equal(at(9, -1), "[]");
     assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("mail %s mail 1 1 0 2", b));
     assert_string_equal(redis("EXISTS R:uniq:mail:u"), "0");
@@ -918,7 +918,7 @@ static void test_arguments(void **state)
     for (size_t i = 0; i < sizeof(bad_ends) / sizeof(bad_ends[0]); i++) {
         struct buf b = BUF_INIT;
 
-        buf_printf(&b, "later_v2_step %s 1 0 9 1 %s 1 done mail 0 0 T O 1 " MAIL " ", w, a);
+        buf_printf(&b, "later_v1_sync %s 1 0 9 1 %s 1 done mail 0 0 T O 1 " MAIL " ", w, a);
         for (const char *p = bad_ends[i]; *p != '\0'; p++) {
             if (*p != 'J' && *p != 'K')
                 buf_add(&b, p, 1);
@@ -928,13 +928,13 @@ static void test_arguments(void **state)
         assert_refused_line("ELATER_ARGS", buf_str(&b));
         buf_done(&b);
     }
-    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 0 1 a:b 1 1 %s", w, a);
-    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 0 1 '' 1 1 %s", w, a);
-    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 0 2 mail 1 1 %s a* 1 0", w, a);
-    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 mail 5 1 ''", w);
+    assert_refused("ELATER_QUEUE", "later_v1_sync %s 1 0 9 0 0 1 a:b 1 1 %s", w, a);
+    assert_refused("ELATER_QUEUE", "later_v1_sync %s 1 0 9 0 0 1 '' 1 1 %s", w, a);
+    assert_refused("ELATER_QUEUE", "later_v1_sync %s 1 0 9 0 0 2 mail 1 1 %s a* 1 0", w, a);
+    assert_refused("ELATER_ARGS", "later_v1_sync %s 1 0 9 0 1 mail 5 1 ''", w);
     /* NG is required. */
-    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 1 mail 5 1", w);
-    assert_refused("ELATER_ARGS", "later_v2_step %s 1 0 9 0 0", w);
+    assert_refused("ELATER_ARGS", "later_v1_sync %s 1 0 9 0 1 mail 5 1", w);
+    assert_refused("ELATER_ARGS", "later_v1_sync %s 1 0 9 0 0", w);
 }
 
 static void test_status(void **state)
@@ -944,8 +944,8 @@ static void test_status(void **state)
     (void)state;
     claim_mail(w);
     before = snapshot();
-    assert_non_null(strstr(fcall("later_v2_step %s 2 0 9 0 0 1 mail 1 1 %s", w, a), " link]"));
-    assert_non_null(strstr(fcall("later_v2_step 12345 1 0 9 0 0 1 mail 1 1 %s", a), " unknown]"));
+    assert_non_null(strstr(fcall("later_v1_sync %s 2 0 9 0 0 1 mail 1 1 %s", w, a), " link]"));
+    assert_non_null(strstr(fcall("later_v1_sync 12345 1 0 9 0 0 1 mail 1 1 %s", a), " unknown]"));
     assert_string_equal(snapshot(), before);
 }
 
@@ -956,7 +956,7 @@ static const char *worker_of_fair(void)
 
     (void)fcall("later_v1_declare %s 0 1 mail fair=1", w);
     for (int i = 0; i < 2; i++)
-        (void)fcall_step("%s 1 0 9 0 1 mail 9 9999", w);
+        (void)fcall_sync("%s 1 0 9 0 1 mail 9 9999", w);
     return w;
 }
 
@@ -976,13 +976,13 @@ static void test_a_start_behind_forgiven_debts(void **state)
     (void)redis("HSET R:prio mail sf");
     (void)redis("ZADD R:fair-debts:mail 9000000 gone");
     (void)send_args(4, (const char *[]){"HSET", ROOT ":fair", "mail", "0 1"}, NULL);
-    (void)fcall("later_v2_step %s 1 0 9 1 %s 1 done mail 0 0 T O 1 mail 9 9999 0", w, a);
+    (void)fcall("later_v1_sync %s 1 0 9 1 %s 1 done mail 0 0 T O 1 mail 9 9999 0", w, a);
     assert_string_equal(claimed(0, CLAIM_ID), b);
     assert_string_equal(redis("ZRANGE R:fair-debts:mail 0 -1 WITHSCORES"), "[b 1000]");
 }
 
 /* Tenants whose debts count no more, and one whose debt does: a tidy drops some of them, and the
- * steps behind it the rest. A queue with a due job never drops them all. */
+ * syncs behind it the rest. A queue with a due job never drops them all. */
 static void test_forgiving_goes_on(void **state)
 {
     const char *w = worker_of_fair();
@@ -996,7 +996,7 @@ static void test_forgiving_goes_on(void **state)
     (void)fcall("later_v1_tidy %s 1 mail 5000", w);
     assert_string_equal(redis("ZCARD R:fair-debts:mail"), "5001");
     for (int i = 0; i < 3; i++)
-        (void)fcall_step("%s 1 0 9 0 1 mail 0 9999", w);
+        (void)fcall_sync("%s 1 0 9 0 1 mail 0 9999", w);
     assert_string_equal(redis("ZCARD R:fair-debts:mail"), "1");
     assert_string_equal(redis("ZSCORE R:fair-debts:mail owes"), "5001");
     assert_string_equal(redis("HGET R:fair mail"), "5000 1");
@@ -1020,8 +1020,8 @@ static void test_debts_have_a_bound(void **state)
     assert_string_equal(redis("HGET R:fair mail"), "1100 1");
 }
 
-/* Tenants with one job each do not fill the step: those that have more get the rest of it. */
-static void test_turns_fill_a_step(void **state)
+/* Tenants with one job each do not fill the sync: those that have more get the rest of it. */
+static void test_turns_fill_a_sync(void **state)
 {
     const char *w = worker_of_fair();
 
@@ -1031,11 +1031,11 @@ static void test_turns_fill_a_step(void **state)
     for (int i = 0; i < 3; i++)
         (void)add("mail key c x");
     (void)add("mail key d x");
-    (void)fcall_step("%s 1 0 5 0 1 mail 5 9999", w);
+    (void)fcall_sync("%s 1 0 5 0 1 mail 5 9999", w);
     assert_int_equal(count_claimed(), 5);
 }
 
-/* A queue becomes fair in the same step in which a child gives a waiting job another key. */
+/* A queue becomes fair in the same sync in which a child gives a waiting job another key. */
 static void test_a_new_key_while_a_queue_becomes_fair(void **state)
 {
     const char *w = worker(), *a, *b;
@@ -1045,7 +1045,7 @@ static void test_a_new_key_while_a_queue_becomes_fair(void **state)
     assert_string_equal(claim(w, "sms", 1), a);
     b = add("mail unique u in 1h x");
     (void)fcall("later_v1_declare %s 0 1 mail fair=1", w);
-    (void)fcall("later_v2_step %s 1 0 0 1 %s 1 done sms 0 0 T O 1 mail 9 9999 0 0 1 1 1 8 mail "
+    (void)fcall("later_v1_sync %s 1 0 0 1 %s 1 done sms 0 0 T O 1 mail 9 9999 0 0 1 1 1 8 mail "
                 "key k unique u unique_mode replace x",
                 w, a);
     assert_string_equal(redis("ZCARD R:fair-jobs:mail"), "1");
@@ -1088,7 +1088,7 @@ int main(void)
                                        FX_TEST(test_a_start_behind_forgiven_debts),
                                        FX_TEST(test_forgiving_goes_on),
                                        FX_TEST(test_debts_have_a_bound),
-                                       FX_TEST(test_turns_fill_a_step),
+                                       FX_TEST(test_turns_fill_a_sync),
                                        FX_TEST(test_a_new_key_while_a_queue_becomes_fair),
                                        FX_TEST(test_status)};
 

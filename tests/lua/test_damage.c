@@ -11,14 +11,14 @@
 enum { ROUNDS = 4, OF_A_KIND = 3 };
 
 /*
- * Without these a step can do nothing, or claim nothing. It says so with the name of the key, and
+ * Without these a sync can do nothing, or claim nothing. It says so with the name of the key, and
  * changes nothing that the next one would need.
  */
 static const char *const GREAT[] = {"jobs",  "running", "tries",  "workers", "worker:$w",
                                     "holds", "heads",   "timers", "queues",  "cancel",
                                     "prio",  "paused",  "clock"};
 
-/* These are not there in the town, and a step looks for them. */
+/* These are not there in the town, and a sync looks for them. */
 static const char *const ABSENT[] = {"granted:run", "aside:run", "solo:run", "due:run", "dead:run"};
 
 static struct key {
@@ -134,7 +134,7 @@ static bool is_tried(const struct key *k)
 static void work(bool is_stopped, bool learns)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        int n = stand_step(1, BESIDE_ROOM);
+        int n = stand_sync(1, BESIDE_ROOM);
 
         if (is_stopped ? n > 0 : n < BESIDE_ROOM)
             fail_msg("%s: round %d: %d jobs of the queue beside it ran: %.300s", stand_what, round,

@@ -7,7 +7,7 @@
 static const char *end_and_claim(const char *w, const char *id, int start, const char *verb,
                                  int room)
 {
-    assert_starts(fcall_step("%s 1 0 128 1 %s %d %s mail %d 0 '' '' 1 mail %d 1048576", w, id,
+    assert_starts(fcall_sync("%s 1 0 128 1 %s %d %s mail %d 0 '' '' 1 mail %d 1048576", w, id,
                              start, verb, strcmp(verb, "dead") == 0 ? 10 : 0, room),
                   "[");
     assert_string_equal(at(2, 0, -1), "ok");
@@ -255,7 +255,7 @@ static void test_rate_of_jobs(void **state)
     for (int i = 0; i < 3; i++)
         id[i] = add("mail rate api %d", i);
     assert_string_equal(claims(w, 10), text("%s %s", id[0], id[1]));
-    assert_time(int_at(8, -1), 1, 101); /* when to step again */
+    assert_time(int_at(8, -1), 1, 101); /* when to sync again */
     assert_string_equal(claims(w, 10), "");
     (void)redis("DEBUG SLEEP 0.11");
     assert_string_equal(claims(w, 10), id[2]);
@@ -293,7 +293,7 @@ static void test_lock_of_jobs(void **cmocka_state)
     assert_string_equal(state_of(b), "parked");
     assert_string_equal(named("gate"), "lock:door");
     assert_string_equal(claims(w, 10), "");
-    assert_string_equal(at(5, -1), "[-1]"); /* parked jobs need no step */
+    assert_string_equal(at(5, -1), "[-1]"); /* parked jobs need no sync */
     assert_string_equal(end_and_claim(w, a, 1, "done", 10), b);
     assert_true(atoll(claimed(0, CLAIM_FENCE)) > fence);
     assert_string_equal(redis("HGET R:lock:door fence"), claimed(0, CLAIM_FENCE));
@@ -389,17 +389,17 @@ static void test_unclaimed_grant(void **cmocka_state)
     assert_string_equal(claims(w, 10), a);
     assert_string_equal(claims(w, 10), "");
     other = add("sms lock door c");
-    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall_sync("%s 1 0 128 0 1 sms 1 1048576", w);
     assert_string_equal(state_of(other), "parked");
     assert_string_equal(end_and_claim(w, a, 1, "done", 0), "");
     assert_string_equal(redis("HGET R:lock:door holder"), b);
     (void)redis("ZADD R:granted:mail 1000 %s", b);
     (void)redis("ZADD R:timers 1000 granted:mail");
-    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall_sync("%s 1 0 128 0 1 sms 1 1048576", w);
     assert_string_equal(claimed(0, CLAIM_ID), other);
     assert_string_equal(state_of(b), "parked");
     assert_string_equal(claims(w, 1), "");
-    assert_starts(fcall_step("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
+    assert_starts(fcall_sync("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
                   "[");
     assert_string_equal(claimed(0, CLAIM_ID), b);
 }
@@ -419,12 +419,12 @@ static void test_unclaimed_at_all_gates(void **state)
     (void)add("mail lock l2 sem s x");
     assert_string_equal(claims(w, 10), "");
     other = add("sms sem s x");
-    assert_starts(fcall_step("%s 1 0 128 0 1 sms 1 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 128 0 1 sms 1 1048576", w), "[");
     (void)fcall("later_sem_release s ann");
     assert_string_equal(redis("HGET R:lock:l0 holder"), first);
     (void)redis("ZADD R:granted:mail 1000 %s", first);
     (void)redis("ZADD R:timers 1000 granted:mail");
-    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall_sync("%s 1 0 128 0 1 sms 1 1048576", w);
     assert_string_equal(claimed(0, CLAIM_ID), other);
     assert_string_equal(redis("ZCARD R:line:mail:sem:s"), "2");
 }
@@ -436,22 +436,22 @@ static void test_paused_while_parked(void **cmocka_state)
     (void)cmocka_state;
     assert_string_equal(claims(w, 10), a);
     other = add("sms lock door c");
-    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall_sync("%s 1 0 128 0 1 sms 1 1048576", w);
     (void)fcall("later_pause mail");
-    assert_starts(fcall_step("%s 1 0 128 1 %s 1 done mail 0 0 '' '' 2 mail 1 1048576 sms "
+    assert_starts(fcall_sync("%s 1 0 128 1 %s 1 done mail 0 0 '' '' 2 mail 1 1048576 sms "
                              "1 1048576",
                              w, a),
                   "[");
     assert_string_equal(claimed(0, CLAIM_ID), other);
     (void)fcall("later_resume mail");
     assert_string_equal(claims(w, 10), "");
-    assert_starts(fcall_step("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
+    assert_starts(fcall_sync("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 mail 1 1048576", w, other),
                   "[");
     assert_string_equal(claimed(0, CLAIM_ID), b);
 }
 
 /* A queue stood aside at more gates than one call handles. Later jobs do not overtake those that
- * are offered nothing yet, and the next step is needed at once. */
+ * are offered nothing yet, and the next sync is needed at once. */
 static void test_aside_at_many_gates(void **state)
 {
     const char *w = worker(), *first[100], *second[100];
@@ -482,7 +482,7 @@ static void test_aside_at_many_gates(void **state)
     }
 }
 
-/* Many permits without waiters are given back in one step, after which nothing is left to do. */
+/* Many permits without waiters are given back in one sync, after which nothing is left to do. */
 static void test_many_without_waiters(void **state)
 {
     const char *w = worker(), *id[200];
@@ -498,7 +498,7 @@ static void test_many_without_waiters(void **state)
     for (int i = 0; i < 200; i++)
         buf_printf(&b, "%s 1 done mail 0 0 '' '' ", id[i]);
     buf_add(&b, NULL, 0);
-    assert_starts(fcall_step("%s 1 0 128 200 %s1 mail 1 1048576", w, keep(buf_take(&b))), "[");
+    assert_starts(fcall_sync("%s 1 0 128 200 %s1 mail 1 1048576", w, keep(buf_take(&b))), "[");
     assert_string_equal(at(8, -1), "-1");
     assert_no_gates();
 }

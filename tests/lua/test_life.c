@@ -100,9 +100,9 @@ static void test_cancel_running(void **state)
     assert_string_equal(fcall("later_cancel %s", id), "cancelling");
     assert_string_equal(fcall("later_cancel %s", id), "cancelling");
     assert_string_equal(heard(c, "R:wake"), "!cancel,!cancel");
-    (void)fcall_step("%s 1 1 0 0 0", worker());
+    (void)fcall_sync("%s 1 1 0 0 0", worker());
     assert_string_equal(at(4, -1), "[]");
-    (void)fcall_step("%s 1 1 0 0 0", w);
+    (void)fcall_sync("%s 1 1 0 0 0", w);
     assert_string_equal(at(4, -1), text("[%s]", id));
     (void)fcall("later_show %s", id);
     assert_time(atoll(named("cancelling")), -5000, 0);
@@ -224,7 +224,7 @@ static void test_show(void **state)
                            " payload_bytes 2 payload hi]"));
     (void)fcall("later_run_now %s", id);
     (void)claim(w, "mail", 1);
-    (void)fcall_step("%s 1 1 0 1 %s 1 progress mail 0 0 40%%\nresizing '' 0", w, id);
+    (void)fcall_sync("%s 1 1 0 1 %s 1 progress mail 0 0 40%%\nresizing '' 0", w, id);
     assert_starts(fcall("later_show %s", id), text("[id %s queue mail state running", id));
     assert_string_equal(named("worker"), w);
     assert_string_equal(named("progress"), "40% resizing");
@@ -252,7 +252,7 @@ static void test_failures(void **state)
     assert_string_equal((fcall("later_show %s", id), named("failures")), "nil");
     for (int start = 1; start <= 6; start++) {
         assert_string_equal(claim(w, "mail", 1), id);
-        (void)fcall_step("%s 1 0 0 1 %s %d retry mail 0 %d T%d O 0", w, id, start, start, start);
+        (void)fcall_sync("%s 1 0 0 1 %s %d retry mail 0 %d T%d O 0", w, id, start, start, start);
     }
     (void)fcall("later_show %s", id);
     assert_non_null(strstr(named("failures"), text(" %s - 6 T6\\n", w)));
@@ -424,7 +424,7 @@ static void test_stats(void **state)
 }
 
 /* The first job that is due, whatever the head of its queue says: one that was cancelled or moved
- * is gone from there only with the next step, and a suspect never comes there. */
+ * is gone from there only with the next sync, and a suspect never comes there. */
 static void test_stats_first_due(void **state)
 {
     const char *early = add("mail in 1h x"), *late = add("mail priority 3 in 2h x"), *due;

@@ -1,4 +1,4 @@
-/* later_v2_look: which queues a step has to name. */
+/* later_v2_look: which queues a sync has to name. */
 #include "fixture.h"
 
 /* The names that later_v2_look tells of these, in their order. */
@@ -59,8 +59,8 @@ static void test_time_and_timer(void **state)
     assert_string_equal(at(1, -1), "4000000000000");
 }
 
-/* A step that names the told queues learns what is in them, and a look tells them no more. */
-static void test_a_step_that_names_them(void **state)
+/* A sync that names the told queues learns what is in them, and a look tells them no more. */
+static void test_a_sync_that_names_them(void **state)
 {
     const char *w = worker();
 
@@ -69,7 +69,7 @@ static void test_a_step_that_names_them(void **state)
     (void)redis("DEL R:heads");
     (void)redis("ZADD R:due:raw 1 y");
     assert_string_equal(told("1", "idle lost raw"), "lost raw ");
-    (void)fcall_step("%s 1 0 2 0 2 lost 1 9 raw 1 9", w);
+    (void)fcall_sync("%s 1 0 2 0 2 lost 1 9 raw 1 9", w);
     assert_int_equal(count_claimed(), 2);
     assert_string_equal(told("1", "idle lost raw"), "");
 }
@@ -85,13 +85,13 @@ static void test_a_fair_queue(void **state)
     (void)fcall("later_v1_declare %s 0 1 fair fair=1", w);
     assert_string_equal(told("1", "fair idle"), "fair ");
     for (int i = 0; i < 2; i++)
-        (void)fcall_step("%s 1 0 2 0 1 fair 1 9", w);
+        (void)fcall_sync("%s 1 0 2 0 1 fair 1 9", w);
     assert_string_equal(redis("HGET R:prio fair"), "f");
     assert_string_equal(told("1", "fair idle"), "");
     assert_string_equal(told("3700000", "fair idle"), "fair ");
     (void)fcall_bytes(text("later_v1_declare %s 0 1 fair", w), "", 0);
     assert_string_equal(told("1", "fair idle"), "fair ");
-    (void)fcall_step("%s 1 0 2 0 1 fair 1 9", w);
+    (void)fcall_sync("%s 1 0 2 0 1 fair 1 9", w);
     assert_string_equal(told("1", "fair idle"), "");
 }
 
@@ -119,7 +119,7 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_what_is_told),
-                                       FX_TEST(test_a_step_that_names_them), FX_TEST(test_many),
+                                       FX_TEST(test_a_sync_that_names_them), FX_TEST(test_many),
                                        FX_TEST(test_a_fair_queue), FX_TEST(test_time_and_timer)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -106,7 +106,7 @@ static void test_ghost_lets_go(void **cmocka_state)
 
 /* ---- callers */
 
-/* Where no worker steps, a wait that is over does not shut the gate to others that only ask. */
+/* Where no worker syncs, a wait that is over does not shut the gate to others that only ask. */
 static void test_forgotten_wait(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void test_entered_in_vain(void **state)
 
 static void end_job(const char *w, const char *id, const char *queues)
 {
-    assert_starts(fcall_step("%s 1 0 128 1 %s 1 done mail 0 0 '' '' %s", w, id, queues), "[");
+    assert_starts(fcall_sync("%s 1 0 128 1 %s 1 done mail 0 0 '' '' %s", w, id, queues), "[");
     assert_string_equal(at(2, 0, -1), "ok");
 }
 
@@ -178,7 +178,7 @@ static void test_paused_reservation(void **cmocka_state)
     assert_string_equal(state_of(both), "parked");
     assert_string_equal(named("gate"), "sem:smtp");
     other = add("sms lock door x");
-    (void)fcall_step("%s 1 0 128 0 1 sms 1 1048576", w);
+    (void)fcall_sync("%s 1 0 128 0 1 sms 1 1048576", w);
     assert_string_equal(state_of(other), "parked");
     (void)fcall("later_pause mail");
     (void)redis("ZRANGE R:sem:smtp 0 -1");
@@ -189,13 +189,13 @@ static void test_paused_reservation(void **cmocka_state)
     assert_string_equal(claimed(0, CLAIM_ID), both);
 }
 
-/* A job that takes its gates one by one has a start of a rate that is deleted meanwhile. The step
+/* A job that takes its gates one by one has a start of a rate that is deleted meanwhile. The sync
  * that gives it its last gate must not claim it. */
 static void test_rate_that_goes(void **cmocka_state)
 {
     const char *w = worker(), *id, *spot;
     const char *set[] = {"HSET", ROOT ":parked", NULL, NULL};
-    int steps = 0;
+    int syncs = 0;
 
     (void)cmocka_state;
     (void)redis("HSET R:queues mail rate=slow");
@@ -217,12 +217,12 @@ static void test_rate_that_goes(void **cmocka_state)
     do {
         assert_string_equal(claims(w, 1), "");
         assert_string_equal(at(6, -1), "[]");
-        assert_true(steps++ < 2000);
+        assert_true(syncs++ < 2000);
         assert_string_equal(state_of(id), "parked");
     } while (strcmp(named("gate"), "rate:own") != 0);
     (void)fcall("later_limit_set own rate 10/1s");
     while (strcmp(claims(w, 1), id) != 0)
-        assert_true(steps++ < 2000);
+        assert_true(syncs++ < 2000);
 }
 
 /* ---- unique keys */
@@ -252,7 +252,7 @@ static void test_foreign_lock_in_a_claim(void **cmocka_state)
     (void)cmocka_state;
     (void)add("mail lock window x");
     (void)redis("SET R:lock:window foreign");
-    assert_starts(fcall_step("%s 1 0 10 0 1 mail 10 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 10 0 1 mail 10 1048576", w), "[");
     assert_string_equal(at(6, 0, -1), "mail");
     assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
     assert_starts(redis("HKEYS R:notes"), "[bad-queue:mail key ");
@@ -260,7 +260,7 @@ static void test_foreign_lock_in_a_claim(void **cmocka_state)
     assert_starts(claims(w, 10), id);
 }
 
-/* The end of a job gives back what it can, and the step goes on. Who waits at the lock starts when
+/* The end of a job gives back what it can, and the sync goes on. Who waits at the lock starts when
  * its key is put right. */
 static void test_foreign_lock_at_the_end(void **cmocka_state)
 {
@@ -290,7 +290,7 @@ static void test_foreign_granted(void **cmocka_state)
 
     (void)cmocka_state;
     (void)redis("SET R:granted:mail foreign");
-    assert_starts(fcall_step("%s 1 0 10 1 %s 1 done mail 0 0 '' '' 0", w,
+    assert_starts(fcall_sync("%s 1 0 10 1 %s 1 done mail 0 0 '' '' 0", w,
                              redis("ZRANGE R:running 0 0") != NULL ? at(0, -1) : ""),
                   "[");
     assert_string_equal(at(2, 0, -1), "ok");
@@ -374,7 +374,7 @@ static void test_rates_are_taken_last(void **cmocka_state)
 }
 
 /* A queue that cannot use the free permits leaves them to others. A call that knows only of room
- * somewhere grants one job of a queue; a step grants no more than it has room for. */
+ * somewhere grants one job of a queue; a sync grants no more than it has room for. */
 static void test_full_queue_leaves_places(void **cmocka_state)
 {
     const char *w = worker(), *id = NULL;
@@ -387,7 +387,7 @@ static void test_full_queue_leaves_places(void **cmocka_state)
     assert_string_equal(claims(w, 8), "");
     for (int i = 0; i < 5; i++)
         (void)add("sms sem s x");
-    assert_starts(fcall_step("%s 1 0 128 0 1 sms 8 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 128 0 1 sms 8 1048576", w), "[");
     (void)fcall("later_limit_set s semaphore 4");
     assert_string_equal(redis("ZCARD R:granted:mail"), "1");
     assert_string_equal(redis("ZCARD R:granted:sms"), "1");
@@ -395,7 +395,7 @@ static void test_full_queue_leaves_places(void **cmocka_state)
     assert_int_equal(strlen(claims(w, 1)), strlen(id));
     assert_string_equal(redis("ZCARD R:granted:mail"), "0");
     assert_string_equal(redis("ZCARD R:sem:s"), "2");
-    assert_starts(fcall_step("%s 1 0 128 0 1 sms 8 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 128 0 1 sms 8 1048576", w), "[");
     assert_int_equal(count_claimed(), 3);
     assert_string_equal(redis("ZCARD R:sem:s"), "4");
 }
@@ -455,15 +455,15 @@ static void test_busy_worker_comes_to_its_turn(void **cmocka_state)
     assert_int_not_equal(strlen(claims(busy, 1)), 0);
     for (int i = 0; i < 30; i++)
         (void)add("sms lock door x");
-    assert_starts(fcall_step("%s 1 0 128 0 1 sms 16 1048576", idle), "[");
+    assert_starts(fcall_sync("%s 1 0 128 0 1 sms 16 1048576", idle), "[");
     (void)fcall("later_unlock door ann");
-    assert_starts(fcall_step("%s 1 0 128 0 1 sms 16 1048576", idle), "[");
+    assert_starts(fcall_sync("%s 1 0 128 0 1 sms 16 1048576", idle), "[");
     other = claimed(0, CLAIM_ID);
     while (strcmp(redis("HGET R:lock:door holder"), id) != 0 && turns++ < 25) {
         /* The busy worker has a free place for a moment. */
         assert_string_equal(claims(busy, 1), "");
         assert_starts(
-            fcall_step("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 sms 16 1048576", idle, other), "[");
+            fcall_sync("%s 1 0 128 1 %s 1 done sms 0 0 '' '' 1 sms 16 1048576", idle, other), "[");
         other = count_claimed() > 0 ? claimed(0, CLAIM_ID) : "";
     }
     assert_in_range(turns, 10, 17);
@@ -534,7 +534,7 @@ static void test_makes_way(void **cmocka_state)
     assert_int_equal(strlen(claims(w, 100)), 6 * 12 + 5);
 }
 
-/* A step has room for one job, and the semaphore for more: a wake tells the other workers. */
+/* A sync has room for one job, and the semaphore for more: a wake tells the other workers. */
 static void test_more_places_than_room(void **cmocka_state)
 {
     const char *w = worker();
@@ -553,12 +553,12 @@ static void test_more_places_than_room(void **cmocka_state)
     client_close(wakes);
 }
 
-/* Only an idle worker can claim granted suspects. A busy worker with room must not make step after
- * step for the many other gates where the queue stands aside. */
+/* Only an idle worker can claim granted suspects. A busy worker with room must not make sync after
+ * sync for the many other gates where the queue stands aside. */
 static void test_suspects_at_many_gates(void **cmocka_state)
 {
     const char *w = worker();
-    int steps = 0;
+    int syncs = 0;
 
     (void)cmocka_state;
     for (int i = 0; i < 140; i++) {
@@ -568,15 +568,15 @@ static void test_suspects_at_many_gates(void **cmocka_state)
                                          "1 1 2 1767225600000"},
                         NULL);
     }
-    (void)fcall_step("%s 1 1 128 0 1 mail 2 1048576", w);
+    (void)fcall_sync("%s 1 1 128 0 1 mail 2 1048576", w);
     (void)fcall("later_pause mail");
     for (int i = 0; i < 140; i++)
         (void)fcall("later_unlock k%d ann", i);
     (void)fcall("later_resume mail");
     do
-        (void)fcall_step("%s 1 1 128 0 1 mail 2 1048576", w);
-    while (int_at(8, -1) >= 0 && int_at(8, -1) <= int_at(0, -1) / 1000 && ++steps < 20);
-    assert_in_range(steps, 0, 5);
+        (void)fcall_sync("%s 1 1 128 0 1 mail 2 1048576", w);
+    while (int_at(8, -1) >= 0 && int_at(8, -1) <= int_at(0, -1) / 1000 && ++syncs < 20);
+    assert_in_range(syncs, 0, 5);
     assert_string_equal(redis("ZCARD R:granted:mail"), "2");
 }
 
@@ -600,7 +600,7 @@ static void test_template_that_changes(void **cmocka_state)
     assert_string_equal(redis("EXISTS R:timers R:parked"), "0");
 }
 
-/* A gate that only a call can open gets a timer in the far future, which asks for no step. */
+/* A gate that only a call can open gets a timer in the far future, which asks for no sync. */
 static void test_gate_that_never_opens(void **cmocka_state)
 {
     const char *w = worker(), *id;
@@ -682,7 +682,7 @@ static void test_grant_too_late(void **cmocka_state)
     (void)cmocka_state;
     (void)fcall("later_lock door ann");
     id = add("sms lock door x");
-    assert_starts(fcall_step("%s 1 0 128 0 1 sms 1 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 128 0 1 sms 1 1048576", w), "[");
     other = add("mail lock door x");
     assert_string_equal(claims(w, 1), "");
     (void)fcall("later_unlock door ann");
@@ -708,12 +708,12 @@ static void test_granted_suspect_first(void **cmocka_state)
     (void)send_args(4, (const char *[]){"HSET", ROOT ":tries", id, "2 2 2 1000"}, NULL);
     (void)fcall("later_unlock door ann");
     (void)add("sms x");
-    assert_starts(fcall_step("%s 1 1 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 1 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
     /* A worker without room for it hears of it as well: so it will be idle at some time. */
-    assert_starts(fcall_step("%s 1 1 128 0 1 mail 0 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 1 128 0 1 mail 0 1048576", w), "[");
     assert_int_equal(int_at(7, -1), 1);
     (void)add("sms x");
-    assert_starts(fcall_step("%s 1 0 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 128 0 2 sms 4 1048576 mail 4 1048576", w), "[");
     assert_int_equal(count_claimed(), 1);
     assert_string_equal(claimed(0, CLAIM_ID), id);
 }
@@ -734,7 +734,7 @@ static void test_fence_after_a_loss(void **cmocka_state)
     assert_true(strtoll(redis("HGET R:lock:door fence"), NULL, 10) > seen);
 }
 
-/* Two permits come free in a step, one job waits and another is new: both start. */
+/* Two permits come free in a sync, one job waits and another is new: both start. */
 static void test_more_permits_than_waiters(void **cmocka_state)
 {
     const char *w = worker(), *one, *two, *parked, *fresh;
@@ -749,7 +749,7 @@ static void test_more_permits_than_waiters(void **cmocka_state)
     assert_string_equal(state_of(parked), "parked");
     fresh = add("mail sem s x");
     assert_starts(
-        fcall("later_v2_step %s 1 0 128 0 1 mail 8 1048576 1 mail 1 2 %s %s 0", w, one, two), "[");
+        fcall("later_v1_sync %s 1 0 128 0 1 mail 8 1048576 1 mail 1 2 %s %s 0", w, one, two), "[");
     assert_string_equal(state_of(parked), "running");
     assert_string_equal(state_of(fresh), "running");
 }

@@ -2,7 +2,7 @@
  * What a job keeps for its next attempt: its checkpoint, and the outputs of its steps; that only
  * the attempt that runs writes them, and that nothing of them is left behind.
  */
-#include "step.h"
+#include "sync.h"
 
 #include <unistd.h>
 
@@ -11,16 +11,17 @@
 /* Claim the one job of queue q that is due. -> its id */
 static const char *take(const char *w)
 {
-    (void)step(w, "0", "q", "0");
+    (void)do_sync(w, "0", "q", "0");
     assert_int_equal(len_at(3, -1), 1);
     return at(3, 0, 6, -1);
 }
 
-/* One result of a job in its start, in a step that claims nothing. */
+/* One result of a job in its start, in a sync that claims nothing. */
 static const char *tell(const char *w, const char *id, int start, const char *verb,
                         const char *amount, const char *output)
 {
-    (void)step(w, text("1 %s %d %s q %s 0 why %s", id, start, verb, amount, output), "none", "0");
+    (void)do_sync(w, text("1 %s %d %s q %s 0 why %s", id, start, verb, amount, output), "none",
+                  "0");
     return at(2, 0, -1);
 }
 
@@ -65,7 +66,7 @@ static void test_the_next_attempt_gets_the_checkpoint(void **state)
     assert_string_equal(tell(w, id, 2, "checkpoint", "0", "''"), "ok");
     assert_clean();
     assert_string_equal(tell(w, id, 2, "checkpoint", "0", "again"), "ok");
-    (void)step(w, "0", "none", text("1 q 2 1 %s", id));
+    (void)do_sync(w, "0", "none", text("1 q 2 1 %s", id));
     assert_string_equal(at(9, -1), "[]");
     assert_clean();
 }
@@ -76,8 +77,8 @@ static void test_a_checkpoint_and_the_end_in_one_call(void **state)
 
     (void)state;
     (void)take(w);
-    (void)step(w, text("2 %s 1 checkpoint q 0 0 '' p %s 1 retry q 1 0 why ''", id, id), "none",
-               "0");
+    (void)do_sync(w, text("2 %s 1 checkpoint q 0 0 '' p %s 1 retry q 1 0 why ''", id, id), "none",
+                  "0");
     assert_string_equal(at(2, -1), "[ok ok]");
     usleep(2000);
     (void)take(w);
@@ -111,7 +112,7 @@ static void test_checkpoints_count_for_the_bytes_of_a_call(void **state)
     for (; n < 400 && calls < 10; calls++) {
         int claimed = 0;
 
-        (void)fcall("later_v2_step %s 1 0 400 0 1 q 400 1048576 0", w);
+        (void)fcall("later_v1_sync %s 1 0 400 0 1 q 400 1048576 0", w);
         for (int i = 0; i < len_at(3, -1); i++)
             claimed += (len_at(3, i, -1) - 6) / 3;
         assert_int_equal(len_at(10, -1), 2 * claimed);
@@ -297,7 +298,7 @@ static void test_jobs_that_stay_give_their_bytes_back(void **state)
         }
     }
     (void)fcall("later_lock one me ttl 1h");
-    (void)fcall("later_v2_step %s 1 0 400 0 6 q0 1 99 q1 1 99 q2 1 99 q3 1 99 q4 1 99 q5 1 99 0",
+    (void)fcall("later_v1_sync %s 1 0 400 0 6 q0 1 99 q1 1 99 q2 1 99 q3 1 99 q4 1 99 q5 1 99 0",
                 w);
     for (int i = 0; i < len_at(3, -1); i++)
         claimed += (len_at(3, i, -1) - 6) / 3;
@@ -322,7 +323,7 @@ static void test_nothing_is_left(void **state)
         assert_string_equal(keep_step(w, id, 1, "a", "o"), "[kept o]");
         assert_string_equal(tell(w, id, 1, "checkpoint", "0", "c"), "ok");
         if (strcmp(way, "done") == 0 || strcmp(way, "chain") == 0 || strcmp(way, "batch") == 0) {
-            (void)step(w, "0", "none", text("1 q 1 1 %s", id));
+            (void)do_sync(w, "0", "none", text("1 q 1 1 %s", id));
             assert_string_equal(at(9, -1), "[]");
         } else if (strncmp(way, "kept", 4) == 0) {
             assert_string_equal(tell(w, id, 1, "done", "60000", "''"), "ok");

@@ -229,7 +229,7 @@ static void test_each_right_is_needed(void **state)
  * asked before the first write, and a claim writes nothing. */
 static void test_a_claim_without_a_right_writes_nothing(void **state)
 {
-    static const char line[] = "v2_step $w 1 0 100 0 1 mail 100 1048576 0";
+    static const char line[] = "v1_sync $w 1 0 100 0 1 mail 100 1048576 0";
     struct effect before, got;
     size_t role = 0;
 

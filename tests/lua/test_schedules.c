@@ -267,7 +267,7 @@ static void test_overlap_skip(void **state)
     id = claim(w, "s", 1);
     assert_int_equal(come(w), 0); /* it runs */
     assert_string_equal(field("skipped"), "2");
-    (void)fcall_step("%s 1 0 0 1 %s 1 retry s 60000 7 T O 0", w, id);
+    (void)fcall_sync("%s 1 0 0 1 %s 1 retry s 60000 7 T O 0", w, id);
     assert_int_equal(come(w), 1); /* it waits for a retry: superseded */
     assert_string_not_equal(field("job"), id);
     assert_starts(redis("HEXISTS R:jobs %s", id), "0");
@@ -516,12 +516,12 @@ static void test_calendar(void **state)
     assert_string_equal(redis("GETBIT R:cal:s:2026 329"), "1");
     id = claim(w, "s", 1);
     assert_string_equal(redis("HGET R:holds %s", id), "then");
-    (void)fcall_step("%s 1 0 0 1 %s 1 done s 0 0 T O 0", w, id);
+    (void)fcall_sync("%s 1 0 0 1 %s 1 done s 0 0 T O 0", w, id);
     assert_int_equal(days(1), 1);
     assert_int_equal(days(2), 0);
     assert_int_equal(come(w), 1);
     id = claim(w, "s", 1);
-    (void)fcall_step("%s 1 0 0 1 %s 1 dead s 9 7 T O 0", w, id);
+    (void)fcall_sync("%s 1 0 0 1 %s 1 dead s 9 7 T O 0", w, id);
     assert_int_equal(days(2), 1);
     (void)fcall("later_v1_fire %s 1 s %s %s - 2025b 3 3 2026001 2026366 9 0", w, revision(),
                 field("next_ms"));

@@ -218,7 +218,7 @@ static void test_ends(void **state)
                                         "done #1 mail - 1 - 7 T");
 }
 
-/* Claims and ends in groups are told, too, in one message a step. */
+/* Claims and ends in groups are told, too, in one message a sync. */
 static void test_short_form(void **state)
 {
     const char *a, *b, *w;
@@ -230,11 +230,11 @@ static void test_short_form(void **state)
     a = at(0, 0, -1);
     b = at(1, 0, -1);
     (void)told(a, b, NULL);
-    (void)fcall("later_v2_step %s 1 0 10 0 1 " MAIL " 0", w);
+    (void)fcall("later_v1_sync %s 1 0 10 0 1 " MAIL " 0", w);
     assert_string_equal(told(a, b, NULL), "started #1 mail T 1 1 - -\nstarted #2 mail T 1 1 - -");
     (void)fcall("later_add mail z");
     (void)heard(ears, CHANNEL);
-    (void)fcall("later_v2_step %s 1 0 10 0 1 " MAIL " 1 mail 1 2 %s %s", w, a, b);
+    (void)fcall("later_v1_sync %s 1 0 10 0 1 " MAIL " 1 mail 1 2 %s %s", w, a, b);
     assert_string_equal(at(9, -1), "[]");
     assert_starts(told(a, b, NULL), "done #1 mail - 1 - 0 ok\ndone #2 mail - 1 - 0 ok\n"
                                     "started #0 mail T 1 1 - -");
@@ -293,7 +293,7 @@ static void test_hostile(void **state)
 {
     static char wide[3000];
     const char *id, *w;
-    const char *argv[] = {"FCALL", "later_v2_step",
+    const char *argv[] = {"FCALL", "later_v1_sync",
                           "1",     ROOT,
                           NULL,    "1",
                           "0",     "0",

@@ -262,7 +262,7 @@ static void try_value(const struct cell *c, const char *how, const char *p, size
                       readable(reply_str(c->field), reply_len(c->field)), how, readable(p, n));
     put_cell(c, p, n);
     for (int round = 0; round < 2; round++) {
-        int got = stand_step(1, BESIDE_ROOM);
+        int got = stand_sync(1, BESIDE_ROOM);
 
         if (got < BESIDE_ROOM)
             complain(got < 0 ? stand_said

@@ -249,7 +249,7 @@ static void test_members(void **state)
     for (size_t i = 0; i < sizeof(too_many) / sizeof(too_many[0]); i++)
         assert_starts(call_line(too_many[i]), "!ELATER_FULL"); /* a digest of the server is slow */
     assert_starts(import_dead("batch b then x,y"), "!ELATER_FULL");
-    (void)fcall("later_v2_step %s 1 0 50 1 %s 1 done mail 0 0 ok '' 1 none 50 1048576 0 0 1 1 1 8 "
+    (void)fcall("later_v1_sync %s 1 0 50 1 %s 1 done mail 0 0 ok '' 1 none 50 1048576 0 0 1 1 1 8 "
                 "q batch b then x then y p",
                 w, id);
     assert_non_null(strstr(at(2, -1), "refused child 1: ELATER_FULL"));

@@ -232,7 +232,7 @@ static void test_reconcile(void **state)
     assert_starts(redis("HGET R:tries %s", h.id), "1 0 0 ");
     before = snapshot();
     assert_non_null(strstr(fcall("later_v1_reconcile %s 1 0", h.w), " link 0 0 [] 0]"));
-    assert_non_null(strstr(fcall_step("%s 1 0 9 0 1 " MAIL, h.w), " link]")); /* a delayed call */
+    assert_non_null(strstr(fcall_sync("%s 1 0 9 0 1 " MAIL, h.w), " link]")); /* a delayed call */
     assert_non_null(strstr(fcall("later_v1_reconcile 42 1 0"), " unknown 0 0 [] 0]"));
     assert_string_equal(snapshot(), before);
     assert_refused("ELATER_ARGS", "later_v1_reconcile %s 2", h.w);
@@ -259,7 +259,7 @@ static void test_reconcile_lifts_the_clock(void **state)
     assert_string_equal(at(5, -1), "1"); /* numbers were lost */
     assert_string_equal(redis("GET R:clock"), text("%lld", seen));
     (void)add("mail x");
-    (void)fcall_step("%s 2 0 9 0 1 " MAIL, w);
+    (void)fcall_sync("%s 2 0 9 0 1 " MAIL, w);
     assert_true(atoll(claimed(0, CLAIM_FENCE)) > seen);
     (void)fcall("later_v1_reconcile %s 2 0 %lld", w, seen - 5);
     assert_string_equal(at(5, -1), "0");
@@ -319,7 +319,7 @@ static void test_reap_in_batches(void **state)
     (void)claim(victim, "mail", 300);
     assert_string_equal(fcall("later_v1_reap %s %s 1 3 100", w, victim), "[more 128]");
     assert_string_equal(redis("HGET R:workers %s", victim), "dead");
-    assert_non_null(strstr(fcall_step("%s 1 0 9 0 1 " MAIL, victim), " dead]"));
+    assert_non_null(strstr(fcall_sync("%s 1 0 9 0 1 " MAIL, victim), " dead]"));
     assert_string_equal(fcall("later_v1_reap %s %s 1 3 100", worker(), victim),
                         "[more 128]"); /* any worker may go on */
     assert_string_equal(fcall("later_v1_reap %s %s dead 3 100", w, victim), "[clear 44]");
@@ -667,7 +667,7 @@ static void test_forget(void **state)
     (void)fcall("later_run_now %s", id);
     assert_string_equal(claim(w, "unused", 1), id);
     assert_refused("ELATER_STATE", "later_v1_forget unused");
-    (void)fcall_step("%s 1 0 10 1 %s 1 done unused 3600000 0 T O 0", w, id);
+    (void)fcall_sync("%s 1 0 10 1 %s 1 done unused 3600000 0 T O 0", w, id);
     assert_string_equal(state_of(id), "done");
     assert_refused("ELATER_STATE", "later_v1_forget unused");
     (void)redis("ZADD R:due:raw 1 x");
@@ -679,7 +679,7 @@ static void test_forget(void **state)
     assert_refused("ELATER_QUEUE", "later_v1_forget");
 }
 
-/* It was fair, and no step came by since it is so no more. */
+/* It was fair, and no sync came by since it is so no more. */
 static void test_forget_a_fair_queue(void **state)
 {
     const char *w = worker();

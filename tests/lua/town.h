@@ -18,7 +18,7 @@
 
 #define ROOM(queue) #queue " 100 1048576 "
 #define TOWN_TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-#define STEP(held, queues) "v2_step $w 1 " #held " 100 0 " queues " 0"
+#define SYNC(held, queues) "v1_sync $w 1 " #held " 100 0 " queues " 0"
 
 static const char *const town[] = {
     "limit_set permits semaphore 1", "limit_set pair semaphore 2 on_lost kill",
@@ -48,9 +48,9 @@ static const char *const town[] = {
     "K:0 add mail timeout 1m x", "D:0 add web attempts 1 unique ud keep 1h x",
     "E:0 add web keep 1h unique ue unique_for 2h x", "L:0 add far lock fence x",
     "G:0 add far unique ug x", "B:0 add mail $big",
-    "v2_step $w 1 0 100 0 2 mail 100 1048576 web 100 1048576 0",
-    "v2_step $v 1 0 100 0 1 far 100 1048576 0",
-    "v2_step $w 1 0 0 2 $D 1 dead web 100 7 T O $E 1 done web 3600000 0 T O 0 0", "cancel $K",
+    "v1_sync $w 1 0 100 0 2 mail 100 1048576 web 100 1048576 0",
+    "v1_sync $v 1 0 100 0 1 far 100 1048576 0",
+    "v1_sync $w 1 0 0 2 $D 1 dead web 100 7 T O $E 1 done web 3600000 0 T O 0 0", "cancel $K",
     /* Parked jobs: for gates of callers, gates of jobs, shut gates, gates that open by time. */
     "a:0 add door lock door unique ua x", "b:0 add door lock door keep 1h x", "add web lock door x",
     "add nobody lock far x", "add undef lock undefined sem gone x",
@@ -70,14 +70,14 @@ static const char *const town[] = {
     "add late lock late rate early x", "z:0 add out lock out unique uz x",
     ".SET R:rate:gcra:early 1767229200000000~1000000", ".SET R:rate:fixed:back 491000~3",
     ".ZADD R:rate:sliding:log 1767229200000000 5",
-    STEP(5, "23 " ROOM(mail) ROOM(web) ROOM(nobody) ROOM(bad) ROOM(door) ROOM(third) ROOM(undef)
+    SYNC(5, "23 " ROOM(mail) ROOM(web) ROOM(nobody) ROOM(bad) ROOM(door) ROOM(third) ROOM(undef)
                 ROOM(many) ROOM(rates) ROOM(over) ROOM(run) ROOM(fence) ROOM(permits) ROOM(pair)
                     ROOM(key) ROOM(gcra) ROOM(slide) ROOM(fixed) ROOM(soon) ROOM(late) ROOM(set)
                         ROOM(out) "off 0 1048576"),
     "limit_del gone", "lock third third ttl 1h wait 1h", "lock out third ttl 1h wait 1h",
     "lock others me ttl 1h wait 1h",
     /* A granted job that nobody claims, and one behind it. */
-    "g:0 add soon lock soon unique uq x", "h:0 add soon lock soon x", STEP(5, "1 soon 100 1048576"),
+    "g:0 add soon lock soon unique uq x", "h:0 add soon lock soon x", SYNC(5, "1 soon 100 1048576"),
     "unlock soon me",
     /* Jobs that wait: for their due time, behind a pause, in a queue that nobody serves. */
     "t:0 add mail in 1h unique ut key kk token tt x", "u:0 add mail in 2h $big",
@@ -255,35 +255,36 @@ static const struct town_call town_calls[] = {
     {"wa", "1:3 schedules replace;v1_fire $w 1 replace $1 - - 2025b 0 0 1 1767225600000 2026001"},
     {"wa", "1:3 schedules paused;v1_fire $w 1 paused $1 - - 2025b 0 0 1 1767225600000 2026001"},
     {"wa", "v1_reconcile $w 1 2 $P 1 $O 1 9000000000000000"},
-    {"w", "v2_step $w 1 0 100 0 5 mail 100 1048576 web 100 1048576 off 9 1048576 nobody 9 1048576 "
+    {"w", "v1_sync $w 1 0 100 0 5 mail 100 1048576 web 100 1048576 off 9 1048576 nobody 9 1048576 "
           "bad 9 1048576 0"},
     {"w",
-     "v2_step $w 1 0 100 6 $P 1 done mail 0 0 ok '' $O 1 retry mail 1000 7 T O $C 1 dead mail "
+     "v1_sync $w 1 0 100 6 $P 1 done mail 0 0 ok '' $O 1 retry mail 1000 7 T O $C 1 dead mail "
      "100 7 T O $K 1 release mail 0 0 T '' $B 1 progress mail 0 0 half '' $D 1 done web 0 0 ok "
      "'' 1 mail 9 1048576 0"},
     {"w",
-     "v2_step $w 1 0 100 2 $O 1 retry mail 1000 7 T O $D 1 done web 0 0 ok '' 1 mail 9 1048576 "
+     "v1_sync $w 1 0 100 2 $O 1 retry mail 1000 7 T O $D 1 done web 0 0 ok '' 1 mail 9 1048576 "
      "1 mail 1 1 $P 1000"},
-    {"w", "add plain x;add plain y;v2_step $w 1 0 100 0 1 plain 100 1048576 0 1000"},
-    {"w", "v2_step $v 1 0 0 2 $L 1 done far 0 0 ok '' $G 1 done far 60000 0 T O 0 0"},
-    {"w", "add plain x;add plain y;v2_step $w 1 0 100 0 1 plain 100 1048576 0"},
-    {"w", "unlock far me;v2_step $w 1 0 100 0 1 nobody 100 1048576 0"},
-    {"w", "unlock rates me;v2_step $w 1 0 100 0 1 rates 100 1048576 0"},
+    {"w", "add plain x;add plain y;v1_sync $w 1 0 100 0 1 plain 100 1048576 0 1000"},
+    {"w", "v1_sync $v 1 0 0 2 $L 1 done far 0 0 ok '' $G 1 done far 60000 0 T O 0 0"},
+    {"w", "v2_step $w 1 0 100 0 1 plain 100 1048576 0"},
+    {"w", "add plain x;add plain y;v1_sync $w 1 0 100 0 1 plain 100 1048576 0"},
+    {"w", "unlock far me;v1_sync $w 1 0 100 0 1 nobody 100 1048576 0"},
+    {"w", "unlock rates me;v1_sync $w 1 0 100 0 1 rates 100 1048576 0"},
     {"w", "add plain then next on_dead mail $big;"
-          "1:0 add plain then next on_dead mail x;v2_step $w 1 0 100 0 1 plain 100 1048576 0"},
+          "1:0 add plain then next on_dead mail x;v1_sync $w 1 0 100 0 1 plain 100 1048576 0"},
     {"w", "1:0 add plain then next x;2:0 add plain then next $big;"
-          "v2_step $w 1 0 100 0 1 plain 100 1048576 0;"
-          "v2_step $w 1 0 100 1 $2 1 done plain 0 0 ok '' 1 next 100 1048576 1 plain 1 1 $1"},
+          "v1_sync $w 1 0 100 0 1 plain 100 1048576 0;"
+          "v1_sync $w 1 0 100 1 $2 1 done plain 0 0 ok '' 1 next 100 1048576 1 plain 1 1 $1"},
     {"w", "1:0 add plain then next x;2:0 add plain then next $big;"
-          "v2_step $w 1 0 100 0 1 plain 100 1048576 0;"
-          "v2_step $w 1 0 100 2 $1 1 result plain 0 0 ok new $2 1 done plain 60000 0 ok '' 0 0"},
+          "v1_sync $w 1 0 100 0 1 plain 100 1048576 0;"
+          "v1_sync $w 1 0 100 2 $1 1 result plain 0 0 ok new $2 1 done plain 60000 0 ok '' 0 0"},
     {"w", "1:0 add plain on_dead next x;2:0 add plain on_dead next $big;"
-          "v2_step $w 1 0 100 0 1 plain 100 1048576 0;"
-          "v2_step $w 1 0 100 2 $1 1 dead plain 9 7 T O $2 1 dead plain 9 7 T O 1 next 100 1048576 "
+          "v1_sync $w 1 0 100 0 1 plain 100 1048576 0;"
+          "v1_sync $w 1 0 100 2 $1 1 dead plain 9 7 T O $2 1 dead plain 9 7 T O 1 next 100 1048576 "
           "0"},
     {"w", "1:0 add plain expire 1ms on_dead plain $big;.ZADD R:q:plain:5 1 $1;"
-          "v2_step $w 1 0 100 0 1 plain 100 1048576 0"},
-    {"w", "1:0 add keyed key k x;v2_step $w 1 0 100 0 1 keyed 100 1048576 0;v1_tidy $w 0"},
+          "v1_sync $w 1 0 100 0 1 plain 100 1048576 0"},
+    {"w", "1:0 add keyed key k x;v1_sync $w 1 0 100 0 1 keyed 100 1048576 0;v1_tidy $w 0"},
     {"w", "v2_look 2000 mail web off"},
     {"wa", "v1_reap $w $v 1 3 100"},
     {"wa", "v1_reap $w $p 1 3 100"},

@@ -1,5 +1,5 @@
--- Plays random calls on a library whose steps go over rows where they can, and the same on one that makes all steps in a
--- transaction: replies and keys have to be equal, call by call. And on the first one each step, each retry and each kept
+-- Plays random calls on a library whose syncs go over rows where they can, and the same on one that makes all syncs in a
+-- transaction: replies and keys have to be equal, call by call. And on the first one each sync, each retry and each kept
 -- step of a job is tried with a failing write before it is made: then every key is as before.
 --
 -- Usage: lua5.1 beside.lua LIBRARY SEED SEEDS     with LUA_PATH, from run
@@ -27,7 +27,7 @@ local VERBS = {{'done', 'retry', 'retry', 'dead', 'release', 'progress', 'result
 local CHECKPOINTS = {'', 'line=1', 'line=2', 'a b\nc', string.rep('c', 4096), string.rep('c', 4097)}
 local OUTPUTS = {'', 'out', 'two\nlines\0', string.rep('o', 16384), string.rep('o', 16385)}
 
--- Seeds are of three kinds: 1 anything; 2 fair queues; 3 fair queues of which most steps go over rows. For each kind: the
+-- Seeds are of three kinds: 1 anything; 2 fair queues; 3 fair queues of which most syncs go over rows. For each kind: the
 -- values of which a seed takes one, in percent unless told.
 local KINDS = {1, 2, 1, 3} -- of a seed and those behind it
 local SETTINGS = {
@@ -51,7 +51,7 @@ local SETTINGS = {
 }
 
 -- Each move with its weight for each kind; those behind the first four only where the seed has them.
-local WEIGHTS = {{'step', 50, 50, 60}, {'add', 25, 25, 20}, {'wait', 15, 15, 15}, {'beat', 2, 2, 1}, {'cancel', 4, 4, 3},
+local WEIGHTS = {{'sync', 50, 50, 60}, {'add', 25, 25, 20}, {'wait', 15, 15, 15}, {'beat', 2, 2, 1}, {'cancel', 4, 4, 3},
                  {'move', 4, 4, 3}, {'lock', 6, 6, 1}, {'limit', 4, 4, 1}, {'gates', 4, 4, 1}, {'pause', 2, 2, 0},
                  {'batch', 3, 3, 0}, {'tail', 1, 1, 1}, {'await', 3, 3, 0}, {'damage', 3, 3, 0}, {'foreign', 3, 3, 0},
                  {'keep', 8, 8, 4}, {'retry', 4, 4, 4}}
@@ -145,14 +145,14 @@ end
 -- each a list of words
 local function endings(worker)
   local held, groups, results = {}, {}, {}
-  local told = chance(30) and world.resumed or 0 -- no step with a checkpoint is one over rows
+  local told = chance(30) and world.resumed or 0 -- no sync with a checkpoint is one over rows
   for _, job in ipairs(worker.held) do
     if chance(told) then
       results[#results + 1] = {job.id, job.start, 'checkpoint', job.queue, 0, '0', '', one_of(CHECKPOINTS)}
     end
     if chance(world.kept) then
       held[#held + 1] = job
-    elseif chance(world.plain) and not job.is_large then -- see NG of the step
+    elseif chance(world.plain) and not job.is_large then -- see NG of the sync
       local group = groups[#groups]
       if not group or group.start ~= job.start or group.queue ~= job.queue then
         group = {queue = job.queue, start = job.start, ids = {}}
@@ -172,7 +172,7 @@ local function endings(worker)
   return groups, results
 end
 
-local function step_args(worker)
+local function sync_args(worker)
   local groups, results = endings(worker)
   local args = {worker.epoch, worker.link, #worker.held, one_of({3, 64, 192}), #results}
   for _, result in ipairs(results) do
@@ -197,9 +197,9 @@ local function step_args(worker)
   return args
 end
 
-function moves.step()
+function moves.sync()
   local worker = one_of(world.workers)
-  local reply = world.write('later_v2_step', unpack(step_args(worker)))
+  local reply = world.write('later_v1_sync', unpack(sync_args(worker)))
   for _, group in ipairs(reply[4] or {}) do
     for i = 7, #group, 3 do
       worker.held[#worker.held + 1] = {id = group[i], start = group[3], queue = group[1],
@@ -321,8 +321,8 @@ function moves.damage()
   end
 end
 
--- Not these: without the first three no step in a transaction is made, and one over rows needs them only where it reads
--- them; a timer that was lost is made anew by a step that looks at its gate, which one in a transaction does more often; and
+-- Not these: without the first three no sync in a transaction is made, and one over rows needs them only where it reads
+-- them; a timer that was lost is made anew by a sync that looks at its gate, which one in a transaction does more often; and
 -- whoever looks at a gate of a foreign type passes over its queue.
 local function is_spared(key)
   local name = string.sub(key, #ROOT + 2)

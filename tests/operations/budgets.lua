@@ -1,4 +1,4 @@
--- What a step may cost: operations of Lua for each job that ends or starts, and commands of Redis for the whole call. A
+-- What a sync may cost: operations of Lua for each job that ends or starts, and commands of Redis for the whole call. A
 -- budget is what the shape costs today: whoever makes it cheaper lowers it in the same commit, and the test insists. goal:
 -- the operations that are promised for later; nil where nothing is.
 return {

@@ -1,4 +1,4 @@
--- Counts what a step costs: the operations of the Lua machine that are the library's, and the commands of Redis. What the
+-- Counts what a sync costs: the operations of the Lua machine that are the library's, and the commands of Redis. What the
 -- toy needs itself does not count; nor does what C does, `string.find` say.
 local server = require 'toy.server'
 

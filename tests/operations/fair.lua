@@ -1,4 +1,4 @@
--- Random calls on a fair queue, with each write of some steps failing in turn. After every call the rows of its tenants have
+-- Random calls on a fair queue, with each write of some syncs failing in turn. After every call the rows of its tenants have
 -- to fit its jobs; at the end every job must have run or been cancelled, and nothing may be left of any tenant. Then shares:
 -- tenants with jobs of different lengths get the run time that their weights say.
 --
@@ -11,7 +11,7 @@ local ways = require 'ways'
 
 local ROOT, QUEUE = ways.ROOT, 'a'
 local CALLS = 160
-local WRITES = 60 -- of a step, at most that many fail in turn
+local WRITES = 60 -- of a sync, at most that many fail in turn
 local KEYS = {'', 'acme', 'b', 'c:d', 'e'}
 
 local seed -- of the random numbers, as they go on
@@ -58,8 +58,8 @@ local function register(inst)
   return must('later_v1_register', 0, inst, 1, 0, 3, 'host', 'h', 'queues', QUEUE, 'places', 64, 0, 0)[2]
 end
 
--- A step of worker `w`. ends, results: of held jobs; results: {job, verb, amount}* -> what starts
-local function step(w, room, ends, results)
+-- A sync of worker `w`. ends, results: of held jobs; results: {job, verb, amount}* -> what starts
+local function sync(w, room, ends, results)
   local epoch = world.epochs[w]
   local args = {epoch, 1, 0, 192, #results}
   for _, r in ipairs(results) do
@@ -80,9 +80,9 @@ local function step(w, room, ends, results)
   if world.may_tear then
     ways.tear(args, WRITES)
   end
-  local reply, started = must('later_v2_step', unpack(args)), {}
+  local reply, started = must('later_v1_sync', unpack(args)), {}
   if reply[7] and reply[7][1] then
-    error('the step could not claim: ' .. dump.text_of(reply[7]), 0)
+    error('the sync could not claim: ' .. dump.text_of(reply[7]), 0)
   end
   for _, group in ipairs(reply[4] or {}) do
     for i = 7, #group, 3 do
@@ -244,16 +244,16 @@ function moves.purge()
   end
 end
 
-function moves.step()
+function moves.sync()
   local w, results = random(2), {}
   for _, job in ipairs(take_held(w, 3)) do
     results[#results + 1] = {job, one_of({'retry', 'dead', 'done', 'release'}), one_of({'1000', '200'})}
   end
   world.may_tear = random(12) == 1
-  step(w, random(9) - 1, take_held(w, 6), results)
+  sync(w, random(9) - 1, take_held(w, 6), results)
   world.may_tear = false
 end
-moves.step2, moves.step3, moves.step4 = moves.step, moves.step, moves.step
+moves.sync2, moves.sync3, moves.sync4 = moves.sync, moves.sync, moves.sync
 
 function moves.wait()
   server.now_us = server.now_us + one_of({3000, 30000, 400000})
@@ -302,7 +302,7 @@ local function drain()
           ends[#ends + 1] = table.remove(world.held, i)
         end
       end
-      step(w, 12, ends, {})
+      sync(w, 12, ends, {})
       check()
     end
     if counts() == 0 then
@@ -348,17 +348,17 @@ local function new_world(text, gates)
   world = {epochs = {}, held = {}, known = {}}
   world.epochs[1], world.epochs[2] = register('one'), register('two')
   declare(gates)
-  step(1, 0, {}, {})
+  sync(1, 0, {}, {})
 end
 
 local function add(...)
   return must('later_add', QUEUE, ...)[1]
 end
 
--- What starts in a step of worker w, as words of its payloads.
+-- What starts in a sync of worker w, as words of its payloads.
 local function payloads(w, room, ends)
   local out = {}
-  for i, job in ipairs(step(w, room, ends or {}, {})) do
+  for i, job in ipairs(sync(w, room, ends or {}, {})) do
     out[i] = string.match(job.record, '\n(.*)$')
   end
   return table.concat(out, ' ')
@@ -434,14 +434,14 @@ function one.let_in(text)
   end
   need('the first', payloads(1, 1), 'x1')
   server.now_us = server.now_us + 3600000000
-  step(1, 0, {table.remove(world.held, 1)}, {})
+  sync(1, 0, {table.remove(world.held, 1)}, {})
   must('later_unlock', 'l', 'me')
   need('when the lock is free', payloads(1, 3), 'x0 y1 y2')
   add('key', 'z', 'z1')
   need('one that comes new', payloads(1, 2), 'z1 y3')
 end
 
--- A tenant whose many jobs wait at a gate keeps the others from starting for a few steps only.
+-- A tenant whose many jobs wait at a gate keeps the others from starting for a few syncs only.
 function one.shut_gate(text)
   new_world(text, 'fair=1')
   must('later_lock', 'l', 'me', 'ttl', '1h')
@@ -456,7 +456,7 @@ function one.shut_gate(text)
   while started == '' and n < 8 do
     started, n = payloads(1, 1), n + 1
   end
-  need('within a few steps', started, 'x2')
+  need('within a few syncs', started, 'x2')
 end
 
 -- A job whose worker dies is charged once: from its start until it is taken back.
@@ -486,7 +486,7 @@ function one.comes_back(text)
   need('both', payloads(1, 2), 'x1 y1')
   for _ = 1, 50 do
     server.now_us = server.now_us + 72000000 -- an hour in all
-    step(1, 1, {table.remove(world.held, 1)}, {})
+    sync(1, 1, {table.remove(world.held, 1)}, {})
   end
   for i = 2, 9 do
     add('key', 'y', 'y' .. i)
@@ -518,7 +518,7 @@ function one.new_ones(text)
     for _ = 1, #ends do
       add_new()
     end
-    for _, job in ipairs(step(1, 8, ends, {})) do
+    for _, job in ipairs(sync(1, 8, ends, {})) do
       local name = string.match(job.record, '\n(.*)$')
       worst = math.max(worst, server.now_us - (added[name] or server.now_us))
       added[name] = nil
@@ -535,7 +535,7 @@ end
 -- Does a job that ends raise the virtual time of its tenant by this much, to a millisecond? A call takes a microsecond.
 local function need_charge(what, job, tenant, us)
   local was = time_of(tenant)
-  step(1, 0, {job}, {})
+  sync(1, 0, {job}, {})
   local rise = time_of(tenant) - was
   need(what, rise - rise % 1000, us)
 end
@@ -555,7 +555,7 @@ function one.ran_alone(text)
       add('key', 'x', 'x' .. 2 + more + i)
       add('key', 'y', 'y' .. i)
     end
-    step(1, 1, {}, {})
+    sync(1, 1, {}, {})
     server.now_us = server.now_us + 60000000
     need_charge('one that ran alone', x1, 'x', 60000000)
     server.now_us = server.now_us + 60000000
@@ -596,7 +596,7 @@ function one.places_for_all(text)
     need('its state', rows('HGET', 'fair', QUEUE), '0 0')
     need('debts', rows('ZCARD', 'fair-debts:' .. QUEUE), 0)
   end
-  step(1, 9, {table.remove(world.held), table.remove(world.held)}, {})
+  sync(1, 9, {table.remove(world.held), table.remove(world.held)}, {})
   local minute = math.floor(server.now_us / 60000000)
   need('run time', rows('HGET', 'fair-used:' .. QUEUE .. ':' .. minute, 'x'), '5000')
 end
@@ -606,7 +606,7 @@ function one.forgotten(text)
   new_world(text, 'fair=1')
   add('key', 'x', 'x1')
   need('it', payloads(1, 1), 'x1')
-  step(1, 0, {}, {{table.remove(world.held), 'dead', '10000'}})
+  sync(1, 0, {}, {{table.remove(world.held), 'dead', '10000'}})
   redis('ZADD', key('fair-debts:' .. QUEUE), '1000', 'y')
   need('purged', must('later_v1_purge', QUEUE, 'dead', 9)[1], 1)
   need('a debt', rows('ZSCORE', 'fair-debts:' .. QUEUE, 'y'), '1000')
@@ -618,7 +618,7 @@ function one.behind_a_backlog(text)
   for i = 1, 40 do
     add('key', 'x', 'x' .. i)
   end
-  step(1, 8, {}, {})
+  sync(1, 8, {}, {})
   server.now_us = server.now_us + 3600000000
   for i = 1, 20 do
     add('key', 'y', 'y' .. i)
@@ -665,7 +665,7 @@ local function shares(text, tenants, ms)
       ran[p.name], all, ends[i] = ran[p.name] + length[p.name], all + length[p.name], p.job
     end
     places = left
-    for _, job in ipairs(step(1, 16 - #left, ends, {})) do
+    for _, job in ipairs(sync(1, 16 - #left, ends, {})) do
       local name = string.match(job.record, ' K=(%S+)')
       places[#places + 1] = {name = name, job = job, until_us = server.now_us + length[name] * 1000}
     end

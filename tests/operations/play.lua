@@ -6,7 +6,7 @@ local START_US = 4102444860000000 -- in the year 2100: nothing expires on the re
 local ADD_US, CALL_US = 1, 1000
 
 -- dump: what dump.lua returns; server: redis, functions (name -> function of the library), now_us (the clock);
--- measure(step, ...): makes the step that the shape is about, and returns what it returns -> the text
+-- measure(sync, ...): makes the sync that the shape is about, and returns what it returns -> the text
 return function(shape, new_worker, dump, server, measure)
   local lines = {}
   server.now_us = START_US
@@ -20,9 +20,9 @@ return function(shape, new_worker, dump, server, measure)
     return reply
   end)
   shape.set_up(worker)
-  local started = measure(worker.step, shape.ends, shape.room, shape.told)
+  local started = measure(worker.sync, shape.ends, shape.room, shape.told)
   if started ~= shape.starts then
-    error(shape.name .. ': the step started ' .. started .. ' jobs, not ' .. shape.starts, 0)
+    error(shape.name .. ': the sync started ' .. started .. ' jobs, not ' .. shape.starts, 0)
   end
   return table.concat(lines, '\n') .. '\n' .. table.concat(dump.keys(server.redis), '\n')
 end

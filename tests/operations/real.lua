@@ -7,7 +7,7 @@ local worker, shapes, dump, play
 local server = {functions = {}, now_us = 0}
 
 redis.register_function('operations_play', function(_, args)
-  return play()(shapes()[tonumber(args[1])], worker(), dump(), server, function(step, ...) return step(...) end)
+  return play()(shapes()[tonumber(args[1])], worker(), dump(), server, function(sync, ...) return sync(...) end)
 end)
 
 -- As the toy's: the clock is the test's.

@@ -77,7 +77,7 @@ local function report(text, shape, number)
   return wrong
 end
 
-print(string.format(ROW, '', 'a step', 'operations', 'of a job', 'budget', 'goal', 'commands', 'budget'))
+print(string.format(ROW, '', 'a sync', 'operations', 'of a job', 'budget', 'goal', 'commands', 'budget'))
 local text, status = read(path), 0
 for number, shape in ipairs(require 'shapes') do
   for _, why in ipairs(report(text, shape, number)) do

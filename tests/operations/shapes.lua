@@ -1,8 +1,8 @@
--- The shapes of a step whose cost has a budget (budgets.lua): what scripts/bench gated measures in jobs a second, in calls
+-- The shapes of a sync whose cost has a budget (budgets.lua): what scripts/bench gated measures in jobs a second, in calls
 -- that are the same each time. Used beside the toy and inside a real server, as worker.lua.
 --
--- A shape: name; ends, starts: how many jobs end and start in the step that is measured; room: for how many starts; told:
--- those that end with a result, {how many, verb, amount}; nil: none; set_up(worker): all that comes before it. Steps like
+-- A shape: name; ends, starts: how many jobs end and start in the sync that is measured; room: for how many starts; told:
+-- those that end with a result, {how many, verb, amount}; nil: none; set_up(worker): all that comes before it. Syncs like
 -- the measured one come first, since the library remembers what it has read lately.
 local FEW, SOME, ALL = 8, 64, 300
 local FAILED = {FEW, 'retry', '60000'}
@@ -10,7 +10,7 @@ local KEPT = {SOME, 'done', '3600000'}
 
 local function turns(worker, n, ends, room, told)
   for _ = 1, n do
-    worker.step(ends, room, told)
+    worker.sync(ends, room, told)
   end
 end
 
@@ -33,7 +33,7 @@ end
 local function try_all(worker)
   worker.add(ALL, {'attempts', '5'})
   for _ = 1, ALL, SOME do
-    worker.step(0, SOME)
+    worker.sync(0, SOME)
     worker.retry_all()
   end
   turns(worker, 3, SOME, SOME)
@@ -42,7 +42,7 @@ end
 local function wait_for_semaphore(worker)
   worker.set_limit('S', 'semaphore', '20')
   worker.add(ALL, {'sem', 'S'})
-  worker.step(0, SOME)
+  worker.sync(0, SOME)
   turns(worker, 8, 10, SOME - 10)
 end
 
@@ -53,13 +53,13 @@ end
 
 local function be_fair(worker)
   worker.set_gates('fair=1')
-  worker.step(0, 0) -- it is on its way until then
+  worker.sync(0, 0) -- it is on its way until then
 end
 
 local function free_locks(worker)
   worker.add(ALL, own_lock)
   turns(worker, 3, SOME, SOME)
-  worker.step(SOME, 0)
+  worker.sync(SOME, 0)
 end
 
 return {

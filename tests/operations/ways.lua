@@ -1,4 +1,4 @@
--- What the programs that play on the toy share. The two ways of a step: over rows where it can, and all in a transaction:
+-- What the programs that play on the toy share. The two ways of a sync: over rows where it can, and all in a transaction:
 -- aimed.lua and beside.lua play the same on a library with both ways and on one in a transaction alone.
 local dump = require 'dump'
 local keys = require 'toy.keys'
@@ -9,15 +9,15 @@ local ways = {
   START_US = 4102444860000000 -- in the year 2100
 }
 
-local SWITCH = 'return row_step.run(R, q) or '
+local SWITCH = 'return row_sync.run(R, q) or '
 
--- Read a joined library. -> its text, the same without steps over rows
+-- Read a joined library. -> its text, the same without syncs over rows
 function ways.read(path)
   local file = assert(io.open(path, 'rb'))
   local text = file:read('*a')
   file:close()
   local old, times = string.gsub(text, SWITCH:gsub('%p', '%%%0'), 'return ')
-  assert(times == 1, 'the library has no step over rows: ' .. SWITCH)
+  assert(times == 1, 'the library has no sync over rows: ' .. SWITCH)
   return text, old
 end
 
@@ -58,13 +58,13 @@ function ways.all_keys()
   return table.concat(dump.keys(server.redis), '\n')
 end
 
--- Try the step with each of its writes failing in turn, at most that many: a failed one has to leave every key as it was.
+-- Try the sync with each of its writes failing in turn, at most that many: a failed one has to leave every key as it was.
 function ways.tear(args, writes)
   local before = ways.all_keys()
   for n = 1, writes do
     local was = keys.copy()
     server.fail_write(n)
-    local reply = server.functions.later_v2_step({ways.ROOT}, args)
+    local reply = server.functions.later_v1_sync({ways.ROOT}, args)
     local has_failed, after = server.fail_write(nil), ways.all_keys()
     keys.restore(was)
     if not has_failed then

@@ -72,9 +72,9 @@ return function(call)
     return taken
   end
 
-  -- A step; ends and the told run no longer. verb, amount: the result of the told; room: how many jobs may start. -> how
+  -- A sync; ends and the told run no longer. verb, amount: the result of the told; room: how many jobs may start. -> how
   -- many started
-  local function step(ends, told, verb, amount, room)
+  local function sync(ends, told, verb, amount, room)
     local args = {epoch, '1', #held, MAX_CLAIMS, #told}
     for _, job in ipairs(told) do
       put(args, job.id, job.start, verb, QUEUE, amount, '1', 'text', '')
@@ -86,7 +86,7 @@ return function(call)
       args[i] = tostring(word)
     end
     local n = #held
-    for _, group in ipairs(call('later_v2_step', args)[4]) do
+    for _, group in ipairs(call('later_v1_sync', args)[4]) do
       for i = 7, #group, 3 do
         held[#held + 1] = {id = group[i], start = group[3]}
       end
@@ -95,14 +95,14 @@ return function(call)
   end
 
   -- n: how many of the oldest end; told: those of them with a result, as in shapes.lua. -> how many started
-  function worker.step(n, room, told)
+  function worker.sync(n, room, told)
     local jobs = take(told and told[1] or 0)
-    return step(take(n - #jobs), jobs, told and told[2], told and told[3], room)
+    return sync(take(n - #jobs), jobs, told and told[2], told and told[3], room)
   end
 
   -- All running jobs fail, and wait to be tried again.
   function worker.retry_all()
-    step({}, take(#held), 'retry', '0', 0)
+    sync({}, take(#held), 'retry', '0', 0)
   end
 
   return worker

@@ -110,29 +110,29 @@ static int op_reconcile(void *ctx, int64_t epoch, int64_t link, int64_t seen,
     return keep_held(c, held, n);
 }
 
-static int op_step(void *ctx, const struct store_step *step)
+static int op_sync(void *ctx, const struct store_sync *sync)
 {
-    struct fake_call *c = ask(ctx, STEP, step->epoch);
+    struct fake_call *c = ask(ctx, SYNC, sync->epoch);
     unsigned under_way = 0;
 
     if (c == NULL)
         return -1;
     for (const struct fake_call *o = ((struct fake *)ctx)->asked; o != c; o = o->next)
-        under_way += o->kind == STEP && !o->is_answered;
-    assert_true(under_way < STORE_STEPS_MAX);
-    if (((struct fake *)ctx)->most_steps <= under_way)
-        ((struct fake *)ctx)->most_steps = under_way + 1;
-    c->link = step->link;
-    c->held = step->unended;
-    c->max = step->max;
-    c->ahead_ms = step->ahead_ms;
-    c->nresults = step->nresults;
-    c->nrooms = step->nrooms;
-    assert_true(c->max <= SCHED_STEP_JOBS && c->nresults <= SCHED_STEP_JOBS);
+        under_way += o->kind == SYNC && !o->is_answered;
+    assert_true(under_way < STORE_SYNCS_MAX);
+    if (((struct fake *)ctx)->most_syncs <= under_way)
+        ((struct fake *)ctx)->most_syncs = under_way + 1;
+    c->link = sync->link;
+    c->held = sync->unended;
+    c->max = sync->max;
+    c->ahead_ms = sync->ahead_ms;
+    c->nresults = sync->nresults;
+    c->nrooms = sync->nrooms;
+    assert_true(c->max <= SCHED_SYNC_JOBS && c->nresults <= SCHED_SYNC_JOBS);
     c->results = mem_new((c->nresults + 1) * sizeof(*c->results));
     c->rooms = mem_new((c->nrooms + 1) * sizeof(*c->rooms));
     for (size_t i = 0; i < c->nresults; i++) {
-        const struct store_result *r = &step->results[i];
+        const struct store_result *r = &sync->results[i];
 
         c->results[i] =
             (struct fake_result){.start = r->start, .amount = r->amount, .verb = r->verb};
@@ -140,8 +140,8 @@ static int op_step(void *ctx, const struct store_step *step)
         (void)snprintf(c->results[i].text, sizeof(c->results[i].text), "%.60s", r->text);
     }
     for (size_t i = 0; i < c->nrooms; i++) {
-        (void)snprintf(c->rooms[i].queue, sizeof(c->rooms[i].queue), "%s", step->rooms[i].queue);
-        c->rooms[i].room = step->rooms[i].room;
+        (void)snprintf(c->rooms[i].queue, sizeof(c->rooms[i].queue), "%s", sync->rooms[i].queue);
+        c->rooms[i].room = sync->rooms[i].room;
     }
     return 0;
 }
@@ -322,7 +322,7 @@ static void op_emptying(void *ctx, bool is_begun)
     f->emptyings += is_begun;
 }
 
-static const struct sched_ops ops = {op_reg,       op_beat,     op_reconcile,  op_step,  op_look,
+static const struct sched_ops ops = {op_reg,       op_beat,     op_reconcile,  op_sync,  op_look,
                                      op_fetch,     op_clear,    op_reap,       op_tidy,  op_leave,
                                      op_relink,    op_admit,    op_refuse,     op_start, op_kill,
                                      op_is_gone,   op_arm,      op_registered, op_gone,  op_random,
@@ -348,7 +348,7 @@ static enum store_status status_of(const struct fake *f, const struct fake_call 
         return STORE_UNKNOWN;
     if (f->is_written_off)
         return STORE_GIVEN_UP;
-    return (c->kind == STEP || c->kind == RECONCILE) && c->link != f->worker_link ? STORE_OLD_LINK
+    return (c->kind == SYNC || c->kind == RECONCILE) && c->link != f->worker_link ? STORE_OLD_LINK
                                                                                   : STORE_OK;
 }
 
@@ -426,7 +426,7 @@ static void settle(struct fake *f, struct fake_result *r)
     if (j == NULL || !is_ours(f, j) || j->start != r->start)
         return;
     r->answer = f->fails_results                                       ? STORE_UNWRITTEN
-                : f->takes_a_step > 0 && f->taken++ >= f->takes_a_step ? STORE_LEFT
+                : f->takes_a_sync > 0 && f->taken++ >= f->takes_a_sync ? STORE_LEFT
                 : f->refuses_children && r->verb == STORE_DONE         ? STORE_REFUSED
                                                                        : STORE_APPLIED;
     if (r->answer != STORE_APPLIED || r->verb == STORE_PROGRESS)
@@ -499,7 +499,7 @@ static void do_look(const struct fake *f, struct fake_call *c)
     }
 }
 
-static void do_step(struct fake *f, struct fake_call *c)
+static void do_sync(struct fake *f, struct fake_call *c)
 {
     bool is_solo = false;
 
@@ -546,7 +546,7 @@ static void carry_out(struct fake *f, struct fake_call *c)
         return;
     c->is_done = true;
     c->now_us = store_us(f);
-    if (c->kind == STEP && f->timer_ms <= store_ms(f))
+    if (c->kind == SYNC && f->timer_ms <= store_ms(f))
         f->timer_ms = 0;
     c->timer_ms = f->timer_ms != 0 ? f->timer_ms : STORE_TIMER_NONE;
     c->class = (f->failing_kinds >> c->kind & 1) ? f->class : ERROR_CLASS_NONE;
@@ -571,8 +571,8 @@ static void carry_out(struct fake *f, struct fake_call *c)
         do_beat(f, c);
     else if (c->kind == RECONCILE)
         do_reconcile(f, c);
-    else if (c->kind == STEP)
-        do_step(f, c);
+    else if (c->kind == SYNC)
+        do_sync(f, c);
     else if (c->kind == LOOK)
         do_look(f, c);
     else if (c->kind == LEAVE)
@@ -600,14 +600,14 @@ static void tell_registered(struct fake *f, const struct fake_call *c)
     free(adopted);
 }
 
-static void tell_step(struct fake *f, const struct fake_call *c)
+static void tell_sync(struct fake *f, const struct fake_call *c)
 {
     enum store_answer *answers = mem_new((c->nresults + 1) * sizeof(*answers));
     const char **texts = mem_new((c->nresults + 1) * sizeof(*texts));
     struct store_claim *claims = mem_new((c->nclaims + 1) * sizeof(*claims));
     int64_t *heads = mem_new((c->nrooms + 1) * sizeof(*heads));
     const char **ids = mem_new((c->nids + 1) * sizeof(*ids));
-    struct store_step_reply r = {.now_us = c->now_us,
+    struct store_sync_reply r = {.now_us = c->now_us,
                                  .status = c->status,
                                  .answers = answers,
                                  .answer_texts = texts,
@@ -635,7 +635,7 @@ static void tell_step(struct fake *f, const struct fake_call *c)
         heads[i] = c->rooms[i].head;
     for (size_t i = 0; i < c->nids; i++)
         ids[i] = c->ids[i];
-    sched_on_step(f->s, fake_now(f), &r);
+    sched_on_sync(f->s, fake_now(f), &r);
     free(answers);
     free(texts);
     free(claims);
@@ -684,8 +684,8 @@ static void answer(struct fake *f, struct fake_call *c)
     case RECONCILE:
         tell_reconciled(f, c);
         break;
-    case STEP:
-        tell_step(f, c);
+    case SYNC:
+        tell_sync(f, c);
         break;
     case LOOK:
         sched_on_looked(f->s, fake_now(f), &looked);
@@ -888,7 +888,7 @@ unsigned fake_named_since(const struct fake *f, int64_t since_us)
     size_t n = 0;
 
     for (const struct fake_call *c = f->asked; c != NULL; c = c->next)
-        n += c->kind == STEP && c->at_us >= since_us ? c->nrooms : 0;
+        n += c->kind == SYNC && c->at_us >= since_us ? c->nrooms : 0;
     return (unsigned)n;
 }
 

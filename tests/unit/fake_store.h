@@ -6,7 +6,7 @@
  * test may hold answers back, turn them into errors, or cut the link with or without carrying out
  * the calls under way.
  *
- * Every test checks this: at most STORE_STEPS_MAX steps and one look under way, never two runs of
+ * Every test checks this: at most STORE_SYNCS_MAX syncs and one look under way, never two runs of
  * one job, never more runs than places, no start of a guarded job unless the guard lives and
  * the beat is fresh, and at most FAKE_OPS_PER_MS operations in one virtual millisecond.
  */
@@ -23,7 +23,7 @@
 #define FAKE_LOOK 1000                       /* most queues in a look */
 #define FAKE_BEGIN_MS INT64_C(1767225600000) /* the store's clock when the test begins */
 
-enum fake_kind { REG, BEAT, RECONCILE, STEP, LOOK, FETCH, REAP, TIDY, LEAVE, KINDS };
+enum fake_kind { REG, BEAT, RECONCILE, SYNC, LOOK, FETCH, REAP, TIDY, LEAVE, KINDS };
 #define ALL_KINDS 0x1ffu
 
 struct fake_result {
@@ -108,21 +108,21 @@ struct fake {
 
     /* how the store behaves */
     int64_t latency_us;
-    unsigned most_steps;                     /* steps under way at the same time */
+    unsigned most_syncs;                     /* syncs under way at the same time */
     bool is_up, is_held_back, takes_nothing; /* link; answers; every call returns -1 */
     unsigned failing_kinds;                  /* these calls are answered by: */
     enum error_class class;
     bool fails_results;    /* each result is answered FAILED */
     bool refuses_children; /* each DONE is answered REFUSED */
-    unsigned takes_a_step; /* != 0: of the results of a step, the others are answered LEFT */
-    unsigned taken;        /* of the step that is answered */
+    unsigned takes_a_sync; /* != 0: of the results of a sync, the others are answered LEFT */
+    unsigned taken;        /* of the sync that is answered */
     bool quiet, rewound;
     bool is_emptying; /* as it was told; and how often that began */
     unsigned emptyings;
     enum store_reap reap;
     int64_t reap_moved;
     int64_t head;     /* != 0: told as the head of every queue */
-    int64_t timer_ms; /* != 0: when a gate needs a step */
+    int64_t timer_ms; /* != 0: when a gate needs a sync */
 
     int64_t worker, worker_link; /* 0: no worker */
     bool is_written_off;
@@ -184,7 +184,7 @@ void fake_end_all(struct fake *f, enum store_verb verb); /* all at the same mome
 void fake_lose_data(struct fake *f, bool with_jobs);
 
 unsigned fake_calls(const struct fake *f); /* all calls so far */
-/* How many queues steps have named since then; each naming counts. */
+/* How many queues syncs have named since then; each naming counts. */
 unsigned fake_named_since(const struct fake *f, int64_t since_us);
 /* The newest call of this kind; NULL: none. */
 const struct fake_call *fake_last(const struct fake *f, enum fake_kind kind);

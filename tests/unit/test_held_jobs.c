@@ -77,7 +77,7 @@ static void test_a_life(void **state)
     assert_int_equal(out[0].output_len, 6);
     assert_memory_equal(out[0].output, "last\0x", 6);
 
-    /* A result under way is not sent twice. After a failed step it is sent again. */
+    /* A result under way is not sent twice. After a failed sync it is sent again. */
     assert_int_equal(h->state, HELD_SENT);
     assert_false(held_has_results(&l, NOW));
     assert_int_equal(held_collect(&l, NOW, out, 4), 0);
@@ -113,7 +113,7 @@ static void test_collect_is_bounded_and_ends_go_first(void **state)
     assert_int_equal(strncmp(out[7].text, "at ", 3), 0);
     assert_int_equal(held_collect(&l, NOW, out, 8), 2);
     assert_int_equal(held_collect(&l, NOW, out, 8), 0);
-    /* Progress alone is no reason for a step. The progress of a LOST job is not sent. */
+    /* Progress alone is no reason for a sync. The progress of a LOST job is not sent. */
     l.first->has_progress = true;
     assert_false(held_has_results(&l, NOW));
     lose(&l, l.first);
@@ -124,7 +124,7 @@ static void test_collect_is_bounded_and_ends_go_first(void **state)
 }
 
 /* A checkpoint goes before the end of its attempt, at most twice a second, and again after a failed
- * step. */
+ * sync. */
 static void test_checkpoints(void **state)
 {
     struct held_jobs l = {0};
@@ -169,7 +169,7 @@ static void test_checkpoints(void **state)
     held_children_refused(&l, h, &(struct verdict){.verb = STORE_RETRY, .reason = "no"});
     assert_int_equal(held_collect(&l, NOW, out, 8), 2);
     assert_string_equal(out[0].output, "done");
-    /* Nor does a job that is lost tell anything; and a step has room for ends, too. */
+    /* Nor does a job that is lost tell anything; and a sync has room for ends, too. */
     held_clear(&l);
     h = run(&l, add(&l, 3, 1));
     held_note_checkpoint(&l, h, "lost");
@@ -202,8 +202,8 @@ static void test_result_goes_on(void **state)
     held_clear(&l);
 }
 
-/* A step carries the children of one job, or of several that have few. */
-static void test_children_of_a_step(void **state)
+/* A sync carries the children of one job, or of several that have few. */
+static void test_children_of_a_sync(void **state)
 {
     static const char *const words[] = {"q", "payload"};
     static const size_t lens[] = {1, 7};
@@ -244,7 +244,7 @@ static struct held_job *end_well(struct held_jobs *l, struct held_job *h, size_t
     return h;
 }
 
-/* Results that a step leaves go with the next one, before all that came meanwhile, and none waits
+/* Results that a sync leaves go with the next one, before all that came meanwhile, and none waits
  * for ever behind those of newer jobs. */
 static void test_left_results_go_first(void **state)
 {
@@ -282,7 +282,7 @@ static void test_left_results_go_first(void **state)
     assert_int_equal(l.left, 0);
     assert_null(l.last);
 
-    end_well(&l, add(&l, 1, 1), 1048576); /* fits in no step beside another one */
+    end_well(&l, add(&l, 1, 1), 1048576); /* fits in no sync beside another one */
     end_well(&l, add(&l, 2, 1), 1);
     assert_int_equal(held_collect(&l, NOW, out, 8), 1);
     assert_string_equal(out[0].id, "j00000000002");
@@ -429,7 +429,7 @@ int main(void)
         cmocka_unit_test(test_collect_is_bounded_and_ends_go_first),
         cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_result_goes_on),
-        cmocka_unit_test(test_children_of_a_step),
+        cmocka_unit_test(test_children_of_a_sync),
         cmocka_unit_test(test_left_results_go_first),
         cmocka_unit_test(test_not_before),
         cmocka_unit_test(test_names),

@@ -30,7 +30,7 @@ static struct queues *make(const struct queue_spec *specs, size_t n)
     return qs;
 }
 
-/* Plan a step that is answered at once. */
+/* Plan a sync that is answered at once. */
 static size_t plan_with(struct queues *qs, unsigned free, bool suspected)
 {
     size_t n = queues_plan(qs, NOW, free, suspected, rooms, MAX);
@@ -51,7 +51,7 @@ static void tell(struct queues *qs, const char *name, int64_t head)
     queues_heads(qs, &room, &head, 1, NOW_US, NOW);
 }
 
-/* A step that named only this queue told whether a suspect is due. */
+/* A sync that named only this queue told whether a suspect is due. */
 static void suspect(struct queues *qs, const char *name, bool is_due)
 {
     struct store_room room = {name, 1, 0};
@@ -222,7 +222,7 @@ static void test_heads(void **state)
     queues_free(qs);
 }
 
-/* Places that a step without an answer may use are not given to another step. */
+/* Places that a sync without an answer may use are not given to another sync. */
 static void test_room_is_promised_once(void **state)
 {
     static const struct queue_spec specs[] = {{"a", 5, 1, 1}, {"b", 100, 1, 1}};
@@ -244,15 +244,15 @@ static void test_room_is_promised_once(void **state)
     assert_int_equal(plan(qs, 100), 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(rooms[i].room, strcmp(rooms[i].queue, "a") == 0 ? 5 : 95);
-    /* After a lost link no step will be answered. */
+    /* After a lost link no sync will be answered. */
     (void)queues_plan(qs, NOW, 100, false, rooms, MAX);
     queues_unanswered(qs);
     assert_int_equal(plan(qs, 100), 2);
     queues_free(qs);
 }
 
-/* A wake that comes after the queue was named in a step outlives the head that step tells. */
-static void test_wake_during_a_step(void **state)
+/* A wake that comes after the queue was named in a sync outlives the head that sync tells. */
+static void test_wake_during_a_sync(void **state)
 {
     static const struct queue_spec specs[] = {{"a", 9, 1, 1}, {"b", 9, 1, 1}};
     struct queues *qs = make(specs, 2);
@@ -294,7 +294,7 @@ static struct queues *make_many(char (*names)[16])
 }
 
 /* Queues that may have a suspect are named beside the due ones with one place each, or with none
- * when none is free, until a step that named them tells that no suspect is due. */
+ * when none is free, until a sync that named them tells that no suspect is due. */
 static void test_suspected(void **state)
 {
     static const struct queue_spec specs[] = {{"a", 4, 1, 1}, {"b", 4, 1, 2}, {"c", 4, 1, 3}};
@@ -333,7 +333,7 @@ static void test_suspected(void **state)
     queues_free(qs);
 }
 
-/* A queue that was woken is asked again after a step named it without a place. */
+/* A queue that was woken is asked again after a sync named it without a place. */
 static void test_woken_when_full(void **state)
 {
     struct queue_spec spec = {"a", 4, 1, 1};
@@ -352,23 +352,23 @@ static void test_woken_when_full(void **state)
     queues_free(qs);
 }
 
-/* A step names a bounded number of queues, however many are due or suspected, since a call of Redis
+/* A sync names a bounded number of queues, however many are due or suspected, since a call of Redis
  * must be short. Half of the names are for suspected queues. */
-static void test_a_step_names_so_many(void **state)
+static void test_a_sync_names_so_many(void **state)
 {
-    enum { STEP = 32 };
+    enum { SYNC = 32 };
     static char names[MANY][16];
     struct queues *qs = make_many(names);
 
     (void)state;
-    assert_int_equal(queues_plan(qs, NOW, MANY, true, rooms, STEP), STEP);
-    queues_answered(qs, rooms, STEP);
+    assert_int_equal(queues_plan(qs, NOW, MANY, true, rooms, SYNC), SYNC);
+    queues_answered(qs, rooms, SYNC);
     for (size_t i = MANY / 2; i < MANY; i++)
         suspect(qs, names[i], true);
-    assert_int_equal(queues_plan(qs, NOW, MANY, true, rooms, STEP), STEP);
-    assert_true(strcmp(rooms[STEP / 2 - 1].queue, names[MANY / 2]) < 0);
-    for (size_t i = STEP / 2; i < STEP; i++)
-        assert_string_equal(rooms[i].queue, names[MANY / 2 + i - STEP / 2]);
+    assert_int_equal(queues_plan(qs, NOW, MANY, true, rooms, SYNC), SYNC);
+    assert_true(strcmp(rooms[SYNC / 2 - 1].queue, names[MANY / 2]) < 0);
+    for (size_t i = SYNC / 2; i < SYNC; i++)
+        assert_string_equal(rooms[i].queue, names[MANY / 2 + i - SYNC / 2]);
     queues_free(qs);
 }
 
@@ -540,11 +540,11 @@ int main(void)
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_room_is_promised_once),
-        cmocka_unit_test(test_wake_during_a_step),
+        cmocka_unit_test(test_wake_during_a_sync),
         cmocka_unit_test(test_wake_of_the_gated),
         cmocka_unit_test(test_woken_when_full),
         cmocka_unit_test(test_suspected),
-        cmocka_unit_test(test_a_step_names_so_many),
+        cmocka_unit_test(test_a_sync_names_so_many),
         cmocka_unit_test(test_found_after_a_change),
         cmocka_unit_test(test_set_keeps_what_is_known),
         cmocka_unit_test(test_set_changes_the_names),

@@ -133,18 +133,18 @@ static void naive_wake(struct naive *q)
     q->woken = true;
 }
 
-/* Answer a step that named these queues: the heads it told and the jobs it brought. */
-static void answer_both(struct queues *qs, const struct store_room *step, size_t n, int64_t now_us)
+/* Answer a sync that named these queues: the heads it told and the jobs it brought. */
+static void answer_both(struct queues *qs, const struct store_room *sync, size_t n, int64_t now_us)
 {
     int64_t heads[NAIVES];
     bool is_suspect_due = rand() % 8 == 0;
 
-    queues_answered(qs, step, n);
+    queues_answered(qs, sync, n);
     for (size_t i = 0; i < n; i++) {
-        struct naive *q = &naive[atoi(step[i].queue + 1)];
-        unsigned brought = step[i].room > 0 ? (unsigned)rand() % (step[i].room + 1) : 0;
+        struct naive *q = &naive[atoi(sync[i].queue + 1)];
+        unsigned brought = sync[i].room > 0 ? (unsigned)rand() % (sync[i].room + 1) : 0;
 
-        q->asked = q->asked > step[i].room ? q->asked - step[i].room : 0;
+        q->asked = q->asked > sync[i].room ? q->asked - sync[i].room : 0;
         heads[i] = rand() % 3 == 0 ? STORE_HEAD_NONE : NOW_MS + rand() % 40 - 20;
         q->suspected = is_suspect_due;
         if (!q->woken)
@@ -156,8 +156,8 @@ static void answer_both(struct queues *qs, const struct store_room *step, size_t
             q->pass += STRIDE_ONE / q->weight;
         }
     }
-    queues_heads(qs, step, heads, n, NOW_US, (struct mono){now_us});
-    queues_suspect(qs, step, n, is_suspect_due);
+    queues_heads(qs, sync, heads, n, NOW_US, (struct mono){now_us});
+    queues_suspect(qs, sync, n, is_suspect_due);
 }
 
 /* One event, for a queue or for all of them. */
@@ -254,7 +254,7 @@ static size_t plan_both(struct queues *qs, int64_t now_us, struct store_room *ou
 static void test_as_the_naive_one(void **state)
 {
     static struct queue_spec specs[NAIVES];
-    static struct store_room steps[2][NAIVES];
+    static struct store_room syncs[2][NAIVES];
     size_t sizes[2] = {0}, named = 0;
     struct queues *qs;
 
@@ -271,12 +271,12 @@ static void test_as_the_naive_one(void **state)
     for (int64_t round = 0; round < 100000; round++) {
         int64_t now_us = NOW.us + round * 500;
 
-        answer_both(qs, steps[round % 2], sizes[round % 2], now_us);
+        answer_both(qs, syncs[round % 2], sizes[round % 2], now_us);
         expect_same_next(qs);
         for (int i = rand() % 6; i > 0; i--)
             disturb_both(qs, now_us);
         expect_same_next(qs);
-        sizes[round % 2] = plan_both(qs, now_us, steps[round % 2]);
+        sizes[round % 2] = plan_both(qs, now_us, syncs[round % 2]);
         named += sizes[round % 2];
         if (rand() % 500 == 0) {
             shake_both(qs, specs);

@@ -47,11 +47,11 @@ static void test_register(void **state)
     assert_true(is_ready(f));
     assert_int_equal(f->registered, 1);
     assert_int_equal(f->count[REG], 1);
-    /* No beat is due yet, but the first look is; a step has nothing to do. */
+    /* No beat is due yet, but the first look is; a sync has nothing to do. */
     assert_int_equal(f->count[BEAT], 0);
     assert_int_equal(f->count[LOOK], 1);
     assert_int_equal(fake_last(f, LOOK)->nrooms, 2);
-    assert_int_equal(f->count[STEP], 0);
+    assert_int_equal(f->count[SYNC], 0);
     fake_free(f);
 }
 
@@ -140,7 +140,7 @@ static void test_one_job(void **state)
     sched_on_wake(f->s, fake_now(f), "b");
     fake_run(f, 1);
     assert_non_null(fake_running(f, J1));
-    assert_int_equal(fake_last(f, STEP)->max, 4);
+    assert_int_equal(fake_last(f, SYNC)->max, 4);
     sched_job_progress(f->s, J1, "half");
     fake_run(f, 1100);
     assert_int_equal(fake_state_of(f, J1), HELD);
@@ -177,11 +177,11 @@ static void test_long_runs(void **state)
     fake_free(f);
 }
 
-/* Results go with claims: far fewer steps than jobs, and never more runs than places. */
-static void test_steps_of_many(void **state)
+/* Results go with claims: far fewer syncs than jobs, and never more runs than places. */
+static void test_syncs_of_many(void **state)
 {
     struct fake *f = fake_ready(64, "a b c");
-    unsigned before = f->count[STEP], both = 0;
+    unsigned before = f->count[SYNC], both = 0;
 
     (void)state;
     f->run_ms = 3;
@@ -192,15 +192,15 @@ static void test_steps_of_many(void **state)
     for (size_t i = 0; i < f->njobs; i++)
         assert_int_equal(f->jobs[i].state, DONE);
     for (const struct fake_call *c = f->asked; c != NULL; c = c->next)
-        both += c->kind == STEP && c->nresults > 0 && c->nclaims > 0;
+        both += c->kind == SYNC && c->nresults > 0 && c->nclaims > 0;
     assert_true(both >= 5);
-    assert_true(f->count[STEP] - before < 120);
+    assert_true(f->count[SYNC] - before < 120);
     fake_free(f);
 }
 
-/* When a step claimed as much as it asked for, the next steps overlap as long as places are free.
- * Never more steps or claims than allowed. */
-static void test_steps_overlap(void **state)
+/* When a sync claimed as much as it asked for, the next syncs overlap as long as places are free.
+ * Never more syncs or claims than allowed. */
+static void test_syncs_overlap(void **state)
 {
     struct fake *f = fake_ready(300, "a");
     unsigned before;
@@ -209,17 +209,17 @@ static void test_steps_overlap(void **state)
     f->run_ms = 1;
     for (unsigned i = 0; i < FAKE_JOBS; i++)
         fake_add(f, i, "a", 0);
-    before = f->count[STEP];
+    before = f->count[SYNC];
     sched_on_wake(f->s, fake_now(f), "a");
     fake_run(f, 100);
     for (size_t i = 0; i < f->njobs; i++)
         assert_int_equal(f->jobs[i].state, DONE);
-    assert_int_equal(f->most_steps, 2);
-    assert_true(f->count[STEP] - before < 40);
+    assert_int_equal(f->most_syncs, 2);
+    assert_true(f->count[SYNC] - before < 40);
     fake_free(f);
 }
 
-/* Jobs that come one by one need no second step. Ends of all running jobs do not wait for the step
+/* Jobs that come one by one need no second sync. Ends of all running jobs do not wait for the sync
  * that is under way. */
 static void test_an_end_overlaps(void **state)
 {
@@ -232,23 +232,23 @@ static void test_an_end_overlaps(void **state)
         sched_on_wake(f->s, fake_now(f), "a");
         fake_run(f, 5);
     }
-    assert_int_equal(f->most_steps, 1);
+    assert_int_equal(f->most_syncs, 1);
     assert_int_equal(f->nruns, 8);
     f->is_held_back = true;
     sched_on_wake(f->s, fake_now(f), "!cancel");
-    before = f->count[STEP];
+    before = f->count[SYNC];
     fake_end_all(f, STORE_DONE);
     fake_run(f, 1);
-    assert_int_equal(f->count[STEP], before + 1);
-    assert_int_equal(f->most_steps, 2);
-    assert_int_equal(fake_last(f, STEP)->nresults, 8);
+    assert_int_equal(f->count[SYNC], before + 1);
+    assert_int_equal(f->most_syncs, 2);
+    assert_int_equal(fake_last(f, SYNC)->nresults, 8);
     f->is_held_back = false;
     fake_run(f, 10);
     assert_int_equal(unsent(f), 0);
     fake_free(f);
 }
 
-/* Jobs that end at the same moment are told in one step. */
+/* Jobs that end at the same moment are told in one sync. */
 static void test_ends_of_a_moment(void **state)
 {
     struct fake *f = fake_ready(8, "a");
@@ -260,11 +260,11 @@ static void test_ends_of_a_moment(void **state)
     sched_on_wake(f->s, fake_now(f), "a");
     fake_run(f, 1);
     assert_int_equal(f->nruns, 8);
-    before = f->count[STEP];
+    before = f->count[SYNC];
     fake_end_all(f, STORE_DONE);
     fake_run(f, 1);
-    assert_int_equal(f->count[STEP], before + 1);
-    assert_int_equal(fake_last(f, STEP)->nresults, 8);
+    assert_int_equal(f->count[SYNC], before + 1);
+    assert_int_equal(fake_last(f, SYNC)->nresults, 8);
     assert_int_equal(unsent(f), 0);
     fake_free(f);
 }
@@ -284,14 +284,14 @@ static void test_no_more_claims_than_places(void **state)
     fake_free(f);
 }
 
-static void test_wake_during_a_step(void **state)
+static void test_wake_during_a_sync(void **state)
 {
     struct fake *f = fake_ready(4, "a b");
 
     (void)state;
     f->latency_us = 10000;
     sched_on_wake(f->s, fake_now(f), "a");
-    /* The store has carried the step out; its answer is under way. */
+    /* The store has carried the sync out; its answer is under way. */
     fake_run(f, 7);
     fake_add(f, 1, "a", 0);
     sched_on_wake(f->s, fake_now(f), "a");
@@ -310,7 +310,7 @@ static void test_wakes_of_strangers_are_ignored(void **state)
     for (unsigned i = 0; i < 700; i++)
         sched_on_wake(f->s, fake_now(f), texts[i % 7]);
     assert_int_equal(fake_calls(f), before);
-    /* A flood of valid wakes makes one step after the other, no more. */
+    /* A flood of valid wakes makes one sync after the other, no more. */
     for (unsigned i = 0; i < 700; i++)
         sched_on_wake(f->s, fake_now(f), i % 2 ? "a" : "!cancel");
     assert_int_equal(fake_calls(f), before + 1);
@@ -328,7 +328,7 @@ static bool was_asked_at(const struct fake *f, enum fake_kind kind, int64_t at_u
     return false;
 }
 
-/* The step for a head is sent exactly (head - now) after the reply that told it, whatever this
+/* The sync for a head is sent exactly (head - now) after the reply that told it, whatever this
  * host's clocks show. */
 static void test_timer_is_exact(void **state)
 {
@@ -340,7 +340,7 @@ static void test_timer_is_exact(void **state)
     due_us = f->jobs[0].due_ms * 1000 - FAKE_BEGIN_MS * 1000;
     sched_on_wake(f->s, fake_now(f), "a");
     fake_run(f, 400);
-    assert_true(was_asked_at(f, STEP, due_us + f->latency_us / 2));
+    assert_true(was_asked_at(f, SYNC, due_us + f->latency_us / 2));
     assert_non_null(fake_running(f, J1));
     assert_int_equal(f->jobs[0].start, 1);
     fake_free(f);
@@ -360,7 +360,7 @@ static void test_claimed_ahead(void **state)
     due_us = f->jobs[0].due_ms * 1000 - FAKE_BEGIN_MS * 1000;
     sched_on_wake(f->s, fake_now(f), "a");
     fake_run(f, 20);
-    before = f->count[STEP];
+    before = f->count[SYNC];
     fake_run(f, 335);
     assert_int_equal(f->nruns, 0);
     fake_run(f, 10);
@@ -368,7 +368,7 @@ static void test_claimed_ahead(void **state)
     assert_int_equal(fake_running(f, J1)->began_us, due_us + f->latency_us / 2);
     assert_int_equal(f->jobs[0].start, 1);
     assert_int_equal(f->nruns, 2);
-    assert_int_equal(f->count[STEP], before + 1);
+    assert_int_equal(f->count[SYNC], before + 1);
     fake_free(f);
 }
 
@@ -386,11 +386,11 @@ static void test_not_claimed_ahead(void **state)
     due_us = f->jobs[0].due_ms * 1000 - FAKE_BEGIN_MS * 1000;
     sched_on_wake(f->s, fake_now(f), "a");
     fake_run(f, 20);
-    before = f->count[STEP];
+    before = f->count[SYNC];
     fake_run(f, 345);
-    assert_true(was_asked_at(f, STEP, due_us + f->latency_us / 2));
+    assert_true(was_asked_at(f, SYNC, due_us + f->latency_us / 2));
     assert_int_equal(f->jobs[0].start, 2);
-    assert_true(f->count[STEP] <= before + 3);
+    assert_true(f->count[SYNC] <= before + 3);
     fake_free(f);
 }
 
@@ -453,7 +453,7 @@ static void test_rhythm(void **state)
     /* Looks are about a second apart, and not at the same time as those of other workers. */
     assert_in_range(shortest, 900000, 960000);
     assert_in_range(longest, 1040000, 1101000);
-    assert_int_equal(f->count[STEP], 0);
+    assert_int_equal(f->count[SYNC], 0);
     fake_free(f);
 }
 
@@ -485,7 +485,7 @@ static void test_cancel(void **state)
     assert_int_equal(fake_running(f, J1)->kills, 0);
     fake_end(f, J1, STORE_RELEASE);
     fake_run(f, 1);
-    assert_non_null(fake_result_in(fake_last(f, STEP), J1));
+    assert_non_null(fake_result_in(fake_last(f, SYNC), J1));
     fake_free(f);
 }
 
@@ -545,11 +545,11 @@ static void test_queues_may_change(void **state)
     fake_queues(f, "a b");
     fake_add(f, 2, "a", 0);
     fake_run(f, 6000);
-    assert_int_equal(fake_last(f, STEP)->nrooms, 0);
+    assert_int_equal(fake_last(f, SYNC)->nrooms, 0);
     fake_end(f, J1, STORE_DONE);
     fake_run(f, 1);
-    assert_string_equal(fake_last(f, STEP)->rooms[0].queue, "a");
-    assert_int_equal(fake_last(f, STEP)->rooms[0].room, 1);
+    assert_string_equal(fake_last(f, SYNC)->rooms[0].queue, "a");
+    assert_int_equal(fake_last(f, SYNC)->rooms[0].room, 1);
     assert_non_null(fake_running(f, J2));
     /* A beat with new names was lost: the next one carries them again. */
     fake_queues(f, "a c");
@@ -790,12 +790,12 @@ int main(void)
         cmocka_unit_test(test_predecessor_that_left_something),
         cmocka_unit_test(test_one_job),
         cmocka_unit_test(test_long_runs),
-        cmocka_unit_test(test_steps_of_many),
-        cmocka_unit_test(test_steps_overlap),
+        cmocka_unit_test(test_syncs_of_many),
+        cmocka_unit_test(test_syncs_overlap),
         cmocka_unit_test(test_an_end_overlaps),
         cmocka_unit_test(test_ends_of_a_moment),
         cmocka_unit_test(test_no_more_claims_than_places),
-        cmocka_unit_test(test_wake_during_a_step),
+        cmocka_unit_test(test_wake_during_a_sync),
         cmocka_unit_test(test_wakes_of_strangers_are_ignored),
         cmocka_unit_test(test_timer_is_exact),
         cmocka_unit_test(test_claimed_ahead),

@@ -71,7 +71,7 @@ static void assert_claims(struct fake *f, const char *id, int64_t claims)
 
 /* ---- fresh, stale, and between */
 
-/* The age of the beat counts when the answer to the claim comes, 400 us after the step was sent.
+/* The age of the beat counts when the answer to the claim comes, 400 us after the sync was sent.
  * The thread that starts the job asks again later, so a moment must be left. */
 static void test_fresh_beat(void **state)
 {
@@ -91,7 +91,7 @@ static void test_fresh_beat(void **state)
 static void test_stale_beat(void **state)
 {
     struct fake *f = with_locks(1, (FAKE_FRESH_US - FAKE_SPARE_US) / 1000);
-    unsigned beats = f->count[BEAT], steps = f->count[STEP];
+    unsigned beats = f->count[BEAT], syncs = f->count[SYNC];
 
     (void)state;
     f->slept_us -= f->latency_us;
@@ -100,7 +100,7 @@ static void test_stale_beat(void **state)
     assert_non_null(fake_running(f, J1));
     assert_claims(f, J1, 1);
     assert_int_equal(f->count[BEAT], beats + 1);
-    assert_true(f->count[STEP] <= steps + 2);
+    assert_true(f->count[SYNC] <= syncs + 2);
     fake_free(f);
 }
 

@@ -1,4 +1,4 @@
-/* Looks: once a second the next thousand queues by turns, and a step names what they found. */
+/* Looks: once a second the next thousand queues by turns, and a sync names what they found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #define J2 "j00000000002"
 
 /* Looks find jobs in queues of which nothing is known: at first, after a lost link, and after a
- * time in which the worker claimed nothing or did not serve the queue. Steps name few queues all
+ * time in which the worker claimed nothing or did not serve the queue. Syncs name few queues all
  * the time. */
 static void test_many_queues(void **state)
 {
@@ -72,7 +72,7 @@ static unsigned looks_of_each(const struct fake *f, int64_t since_us)
 }
 
 /* At first looks follow each other until all queues had their turn, then a thousand queues a second
- * have theirs. Queues in which nothing was found cause no step. */
+ * have theirs. Queues in which nothing was found cause no sync. */
 static void test_turns(void **state)
 {
     struct fake *f = fake_new(4, "a");
@@ -88,7 +88,7 @@ static void test_turns(void **state)
     fake_run(f, 30000);
     assert_in_range(f->count[LOOK], 3 + 28, 3 + 33);
     assert_in_range(looks_of_each(f, since_us), 10, 11);
-    assert_int_equal(f->count[STEP], 0);
+    assert_int_equal(f->count[SYNC], 0);
     /* All queues are new after a change of their names. */
     since_us = f->now_us;
     fake_many_queues(f, "b", 2500, "z");
@@ -128,7 +128,7 @@ static void test_how_late(void **state)
 static void test_what_is_found_for_long(void **state)
 {
     struct fake *f = fake_new(64, "a");
-    unsigned before, steps;
+    unsigned before, syncs;
 
     (void)state;
     fake_many_queues(f, "b", 998, "d");
@@ -141,24 +141,24 @@ static void test_what_is_found_for_long(void **state)
     fake_up(f);
     fake_run(f, 3000);
     before = fake_named_since(f, 0);
-    steps = f->count[STEP];
+    syncs = f->count[SYNC];
     fake_run(f, 30000);
     assert_in_range(fake_named_since(f, 0) - before, 27 * 50, 34 * 50);
-    assert_in_range(f->count[STEP] - steps, 2 * 27, 2 * 34);
+    assert_in_range(f->count[SYNC] - syncs, 2 * 27, 2 * 34);
     for (unsigned i = 0; i < 50; i++)
         f->jobs[i].state = DONE;
     fake_run(f, 1200);
-    steps = f->count[STEP];
+    syncs = f->count[SYNC];
     fake_run(f, 16000);
-    assert_int_equal(f->count[STEP], steps);
+    assert_int_equal(f->count[SYNC], syncs);
     fake_free(f);
 }
 
-/* A step names few queues, however many are due, so that each gives several jobs at once. */
-static void test_a_step_names_few(void **state)
+/* A sync names few queues, however many are due, so that each gives several jobs at once. */
+static void test_a_sync_names_few(void **state)
 {
     struct fake *f = fake_new(128, "a");
-    const struct fake_call *step;
+    const struct fake_call *sync;
 
     (void)state;
     fake_many_queues(f, "a", 98, "z");
@@ -170,15 +170,15 @@ static void test_a_step_names_few(void **state)
     }
     fake_up(f);
     fake_run(f, 20);
-    step = fake_last(f, STEP);
+    sync = fake_last(f, SYNC);
     assert_int_equal(f->starts, 128);
-    assert_int_equal(step->nrooms, 32);
-    for (size_t i = 0; i < step->nrooms; i++)
-        assert_int_equal(step->rooms[i].room, 4);
+    assert_int_equal(sync->nrooms, 32);
+    for (size_t i = 0; i < sync->nrooms; i++)
+        assert_int_equal(sync->rooms[i].room, 4);
     fake_free(f);
 }
 
-/* While a job runs, a step follows each look, since the job may have been cancelled. */
+/* While a job runs, a sync follows each look, since the job may have been cancelled. */
 static void test_cancel_without_a_message(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -201,7 +201,7 @@ static void test_no_queues(void **state)
     (void)state;
     fake_up(f);
     fake_run(f, 3000);
-    assert_in_range(f->count[STEP], 2, 5);
+    assert_in_range(f->count[SYNC], 2, 5);
     fake_queues(f, "a");
     fake_add(f, 1, "a", 0);
     fake_run(f, 1200);
@@ -213,7 +213,7 @@ static void test_no_queues(void **state)
     fake_free(f);
 }
 
-/* A look tells when a gate needs a step, also when no step is sent. */
+/* A look tells when a gate needs a sync, also when no sync is sent. */
 static void test_timer_of_a_gate(void **state)
 {
     struct fake *f = fake_ready(4, "a");
@@ -222,16 +222,16 @@ static void test_timer_of_a_gate(void **state)
     (void)state;
     f->timer_ms = FAKE_BEGIN_MS + at_us / 1000;
     fake_run(f, 1499);
-    assert_int_equal(f->count[STEP], 0);
+    assert_int_equal(f->count[SYNC], 0);
     fake_run(f, 2);
-    assert_int_equal(f->count[STEP], 1);
+    assert_int_equal(f->count[SYNC], 1);
     fake_run(f, 5000);
-    assert_int_equal(f->count[STEP], 1);
+    assert_int_equal(f->count[SYNC], 1);
     fake_free(f);
 }
 
 /* Looks take long, and no message told of the job. After a new subscription another look follows
- * the one under way, and steps wait for neither. */
+ * the one under way, and syncs wait for neither. */
 static void test_slow_looks(void **state)
 {
     struct fake *f = fake_new(4, "a");
@@ -287,7 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_queues),      cmocka_unit_test(test_turns),
         cmocka_unit_test(test_how_late),         cmocka_unit_test(test_what_is_found_for_long),
-        cmocka_unit_test(test_a_step_names_few), cmocka_unit_test(test_cancel_without_a_message),
+        cmocka_unit_test(test_a_sync_names_few), cmocka_unit_test(test_cancel_without_a_message),
         cmocka_unit_test(test_no_queues),        cmocka_unit_test(test_timer_of_a_gate),
         cmocka_unit_test(test_slow_looks),       cmocka_unit_test(test_looks_that_fail),
     };

@@ -74,7 +74,7 @@ static void test_suspects_among_many_queues(void **state)
     suspect_among_many_queues(1997, "z");
 }
 
-/* Another worker takes the suspect while this one runs dry for it. One step a second asks for
+/* Another worker takes the suspect while this one runs dry for it. One sync a second asks for
  * suspects, so the worker learns it and claims again. */
 static void test_a_suspect_that_went_elsewhere(void **state)
 {

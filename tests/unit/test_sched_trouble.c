@@ -133,7 +133,7 @@ static void test_everything_lost(void **state)
     assert_int_equal(fake_running(f, J1)->kills, 0);
     fake_end(f, J1, STORE_DONE);
     fake_run(f, 2);
-    assert_int_equal(fake_result_in(fake_last(f, STEP), J1)->answer, STORE_NOT_HELD);
+    assert_int_equal(fake_result_in(fake_last(f, SYNC), J1)->answer, STORE_NOT_HELD);
     assert_int_equal(status(f).unsent, 0);
     fake_free(f);
 }
@@ -250,7 +250,7 @@ static void test_relink(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct fake *f = up_running(4, "a");
 
-        f->failing_kinds = 1u << STEP;
+        f->failing_kinds = 1u << SYNC;
         f->class = classes[i];
         fake_run(f, 5000);
         assert_int_equal(f->relinks, 1);
@@ -412,7 +412,7 @@ static void test_refused_results(void **state)
     for (unsigned i = 0; i < 100; i++)
         fake_add(f, i, "a", 0);
     fake_run(f, 60000);
-    /* The step with the first refusals claimed as many jobs again. */
+    /* The sync with the first refusals claimed as many jobs again. */
     assert_true(status(f).unsent <= 8);
     assert_true(f->starts <= 8);
     f->fails_results = false;
@@ -423,7 +423,7 @@ static void test_refused_results(void **state)
     fake_free(f);
 }
 
-/* Results that a step leaves for a later one, since it has moved as many bytes as it may, are sent
+/* Results that a sync leaves for a later one, since it has moved as many bytes as it may, are sent
  * again at once. Meanwhile they keep their places, so that they do not pile up. */
 static void test_left_results(void **state)
 {
@@ -433,7 +433,7 @@ static void test_left_results(void **state)
     (void)state;
     f->run_ms = 1;
     f->latency_us = 1000;
-    f->takes_a_step = 1;
+    f->takes_a_sync = 1;
     for (unsigned i = 0; i < 100; i++)
         fake_add(f, i, "a", 0);
     for (int i = 0; i < 400; i++) {
@@ -457,7 +457,7 @@ static void test_left_results_are_refused(void **state)
     (void)state;
     f->run_ms = 1;
     f->latency_us = 1000;
-    f->takes_a_step = 1;
+    f->takes_a_sync = 1;
     for (unsigned i = 0; i < 100; i++)
         fake_add(f, i, "a", 0);
     for (int i = 0; i < 3000 && status(f).unsent < 8; i++)

@@ -4,7 +4,7 @@
 -- gone and will be forgotten.
 
 local audit_schedules = module 'audit/schedules'
-local audit, steps, schedules = use('audit/audit', 'claim/steps', 'schedule/schedules')
+local audit, syncs, schedules = use('audit/audit', 'claim/syncs', 'schedule/schedules')
 local WORDS = {overlap = {allow = true, skip = true, queue = true, replace = true},
                catch_up = {none = true, last = true, all = true}}
 
@@ -12,7 +12,7 @@ local WORDS = {overlap = {allow = true, skip = true, queue = true, replace = tru
 local function defect_of(s, now_ms)
   local ok, why = pcall(schedules.job_of, s, now_ms)
   if not ok then
-    return steps.error_text(why)
+    return syncs.error_text(why)
   end
   for field, words in pairs(WORDS) do
     if not words[s[field] or ''] then

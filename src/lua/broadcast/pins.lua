@@ -65,7 +65,7 @@ function pins.flag_of(R, queue)
   return ''
 end
 
--- -> the targets that the worker of this step is
+-- -> the targets that the worker of this sync is
 local function own_targets(R, ctx)
   if not ctx.targets then
     local host = db('HGET', R .. ':worker:' .. ctx.epoch_text, 'host')
@@ -74,7 +74,7 @@ local function own_targets(R, ctx)
   return ctx.targets
 end
 
--- The due jobs that are pinned to the worker of this step. -> a chunk (claim/waiting.lua); when the
+-- The due jobs that are pinned to the worker of this sync. -> a chunk (claim/waiting.lua); when the
 -- next one is due
 function pins.gather(R, queue, room, ctx)
   local b, head = waiting.new_chunk(queue), math.huge

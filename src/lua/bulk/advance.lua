@@ -1,9 +1,9 @@
 -- A bulk goes on: the next of its jobs are changed, each as the call for one job would.
 
 local advance = module 'bulk/advance'
-local bulks, selection, purges, steps, clock, job_sets, jobs, gate, rates, waiters, cancels, moves,
+local bulks, selection, purges, syncs, clock, job_sets, jobs, gate, rates, waiters, cancels, moves,
       retries, change = use(
-  'bulk/bulks', 'bulk/selection', 'calls/purge', 'claim/steps', 'core/clock', 'core/job_sets',
+  'bulk/bulks', 'bulk/selection', 'calls/purge', 'claim/syncs', 'core/clock', 'core/job_sets',
   'core/jobs', 'gates/gate', 'gates/rates', 'gates/waiters', 'public/cancel', 'public/reschedule',
   'public/retry', 'txn/change')
 local READS = 4             -- members that are read for each job that may be changed
@@ -108,7 +108,7 @@ local function change_some(R, bulk, now_us, most, reads)
       bulk.changed = bulk.changed + 1
     else
       bulk.failed = bulk.failed + 1
-      bulk.error = string.sub(steps.error_text(why), 1, ERROR_BYTES)
+      bulk.error = string.sub(syncs.error_text(why), 1, ERROR_BYTES)
     end
   end)
   if bulk.state == 'parked' or bulk.verb == 'cancel' then

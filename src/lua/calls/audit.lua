@@ -26,11 +26,11 @@
 -- later_v1_audit: no-writes. later_v1_repair: allow-oom. Cost: O(COUNT * log n), O(COUNT) sets.
 
 local audit, audit_batches, audit_beside, audit_gates, audit_jobs, audit_keys, audit_queues,
-      audit_running, audit_schedules, audit_seen, audit_sets, audit_topics, workers, steps, clock,
+      audit_running, audit_schedules, audit_seen, audit_sets, audit_topics, workers, syncs, clock,
       change = use(
   'audit/audit', 'audit/batches', 'audit/beside', 'audit/gates', 'audit/jobs', 'audit/keys',
   'audit/queues', 'audit/running', 'audit/schedules', 'audit/seen', 'audit/sets', 'audit/topics',
-  'calls/register', 'claim/steps', 'core/clock', 'txn/change')
+  'calls/register', 'claim/syncs', 'core/clock', 'txn/change')
 local PAGE_MAX = 200
 local REPAIRED = 25         -- records, each of which may be buried and told of (on_dead)
 
@@ -46,7 +46,7 @@ local function tell(ctx, kind, name, queue, text, fix)
     if ok and not ctx.blocked then
       repaired = 1
     else
-      text = text .. '; not repaired: ' .. steps.error_text(why)
+      text = text .. '; not repaired: ' .. syncs.error_text(why)
     end
   end
   ctx.reply[#ctx.reply + 1] = {kind, name, queue or '', text, repaired}

@@ -11,8 +11,8 @@
 -- that died meanwhile would look as if it had been dead before.
 -- Errors: ELATER_WORKER. Cost: O(bulks), O(log n) a job.
 
-local advance, bulks, beats, steps, clock, change = use(
-  'bulk/advance', 'bulk/bulks', 'calls/beat', 'claim/steps', 'core/clock', 'txn/change')
+local advance, bulks, beats, syncs, clock, change = use(
+  'bulk/advance', 'bulk/bulks', 'calls/beat', 'claim/syncs', 'core/clock', 'txn/change')
 local MOST, LEASE_MS, AGAIN_MS = 100, 2000, 1000
 
 -- Does another live worker advance them?
@@ -54,7 +54,7 @@ end
 -- It cannot go on. -> the bulk as it was before, with the reason
 local function note_error(R, id, why, epoch, now_ms)
   local bulk = bulks.read(R, id)
-  bulk.error = string.sub(steps.error_text(why), 1, 200)
+  bulk.error = string.sub(syncs.error_text(why), 1, 200)
   bulk.again_ms, bulk.advanced_ms, bulk.worker = now_ms + AGAIN_MS, now_ms, epoch
   bulks.put(R, bulk)
   return bulk

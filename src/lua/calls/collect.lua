@@ -17,8 +17,8 @@
 --
 --   R:bodyless:<queue>  ZSET  member without a field -> when it was seen first, ms
 
-local beats, imports, tidy, steps, clock, job_sets, foreign, wanted, adds, change, commit = use(
-  'calls/beat', 'calls/import', 'calls/tidy', 'claim/steps', 'core/clock', 'core/job_sets',
+local beats, imports, tidy, syncs, clock, job_sets, foreign, wanted, adds, change, commit = use(
+  'calls/beat', 'calls/import', 'calls/tidy', 'claim/syncs', 'core/clock', 'core/job_sets',
   'foreign/foreign', 'gates/wanted', 'public/add', 'txn/change', 'txn/commit')
 local QUEUES_MAX, ROWS, BYTES = 64, 128, 1048576
 local PASSED_MAX = 1000
@@ -266,7 +266,7 @@ end
 
 -- What is wrong with a queue, for people.
 local function explain(e)
-  local text = steps.error_text(e)
+  local text = syncs.error_text(e)
   if string.find(text, "can't access at least one of the keys", 1, true) or
          string.find(text, 'o permissions to access ', 1, true) then -- Redis 7.0, its successors
     return "this worker's user has no right to its keys (ACL)"

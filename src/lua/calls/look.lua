@@ -1,10 +1,10 @@
 -- later_v2_look R SOON QUEUE... -> [now_us, timer_ms, name...]
 --
--- Which of these queues, 1,000 at most, a step has to name now or soon: those with a head that is
+-- Which of these queues, 1,000 at most, a sync has to name now or soon: those with a head that is
 -- due within SOON ms, a flag, a pause, raw members, or jobs of priority 5 without a head (it was
 -- lost). A queue that is fair has a flag all the time: it counts while the queue becomes so, or is
--- so no more (fair/passes.lua). timer_ms: when a gate needs a step, as in calls/step.lua. A worker
--- asks this once a second, of its next queues by turns; the step that names them learns the rest.
+-- so no more (fair/passes.lua). timer_ms: when a gate needs a sync, as in calls/sync.lua. A worker
+-- asks this once a second, of its next queues by turns; the sync that names them learns the rest.
 -- no-writes. Cost: O(names).
 
 local idle, clock, tenants, waiters, txn = use(

@@ -68,7 +68,7 @@ function purges.remove(ledger, queue, state, set, ids, records)
   end
 end
 
--- Put the flags of the queue right, and its head. A step would correct the head. Without workers,
+-- Put the flags of the queue right, and its head. A sync would correct the head. Without workers,
 -- stats would show a job that is gone. removed: how many jobs in this state were; sets: of it
 -- -> how many are left
 function purges.after(R, queue, state, sets, removed)

@@ -2,7 +2,7 @@
 --
 -- Take back the jobs of VICTIM, a worker that died. EPOCH: the caller, which must be alive.
 -- COUNTER: the beat counter of the victim that the caller saw stand still. The first call compares
--- it and replaces it by `dead`: from then on beats and steps of the victim are refused. '?' for an
+-- it and replaces it by `dead`: from then on beats and syncs of the victim are refused. '?' for an
 -- epoch that holds jobs but is no worker.
 -- Each call moves up to 128 jobs, or about 1 MiB of what they have, and any worker may go on; when
 -- no job is left, the victim's entry is removed. A moved job has a crash counted and its attempt

@@ -1,8 +1,8 @@
 -- later_v1_reconcile R EPOCH LINK  N {id start}*N [SEEN]
 --   -> [now_us, status, link, released, [lost id...], rewound]
 --
--- After a reconnect or a failed step the worker says what it runs (with results that were not
--- confirmed). LINK is the link number of the last beat. It is raised here, so that an older step
+-- After a reconnect or a failed sync the worker says what it runs (with results that were not
+-- confirmed). LINK is the link number of the last beat. It is raised here, so that an older sync
 -- that is still on its way is refused, and so is an older reconcile. Jobs that Redis holds for the
 -- worker and that it never heard of are released unspent. Jobs that it names but does not hold are
 -- lost: it kills their handlers.

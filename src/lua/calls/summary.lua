@@ -10,7 +10,7 @@
 -- queues and states: as in later_stats, of at most 10 queues with a job that has been due for 10 s,
 -- those of the longest wait first. running is '' there (later_v1_running tells it).
 -- R:heads tells which queues to look at, the first 30. It has neither raw members nor suspects nor
--- pinned jobs that no step has seen, so queues that have only such jobs are missed. Numbers that
+-- pinned jobs that no sync has seen, so queues that have only such jobs are missed. Numbers that
 -- would need a look at every queue (dead, raw members) are left out: later_v1_queues has them.
 -- no-writes. Cost: O(log n).
 

@@ -121,7 +121,7 @@ function tidy.served(R)
   end
 end
 
--- -> when the first job of a queue with a due head that nobody serves is due. Steps put a head
+-- -> when the first job of a queue with a due head that nobody serves is due. Syncs put a head
 -- right, and nobody makes them here: it may be of jobs that were cancelled, moved or purged. So it
 -- is put right now.
 local function first_unserved(R, queue, now_ms)
@@ -250,7 +250,7 @@ local function keep_state(R, epoch, fields, now_ms)
 end
 
 -- queues: {name, ms to keep its dead}*. A key of a foreign type must not keep the other queues
--- untidy; the step reports it. -> how many raw members were buried
+-- untidy; the sync reports it. -> how many raw members were buried
 local function tidy_queues(R, queues, now_us)
   local now_ms, buried, room = clock.ms(now_us), 0, TRIM_CALL
   local function trim(key, before)

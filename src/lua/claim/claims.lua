@@ -1,23 +1,23 @@
--- Claiming: which jobs of which queues a step gives to its worker (steps.lua has their order).
+-- Claiming: which jobs of which queues a sync gives to its worker (syncs.lua has their order).
 --
--- ctx, what one step knows: now_us, now_ms, until_ms (jobs without gates may be claimed so early),
--- epoch (a number), epoch_text, held (HELD of the step), max (claims in all), claimed (so
+-- ctx, what one sync knows: now_us, now_ms, until_ms (jobs without gates may be claimed so early),
+-- epoch (a number), epoch_text, held (HELD of the sync), max (claims in all), claimed (so
 -- far), bytes (of records that may still be read), peek (of raw members that are read for their
 -- scores), parked (so far), groups (the reply, filled by starting.lua), solo_due, ledger
--- (gates/gate.lua), is_more (the step stopped at a bound: more jobs may be due). Of the queues that
--- the step names: names, flags, paused, gates, heads (of R:heads, by number), is_fair (queue ->
+-- (gates/gate.lua), is_more (the sync stopped at a bound: more jobs may be due). Of the queues that
+-- the sync names: names, flags, paused, gates, heads (of R:heads, by number), is_fair (queue ->
 -- whether it is to be fair), fair (queue -> weights of its tenants, which take turns), began (queue
 -- -> its virtual time before the first claim there).
 
 local claims = module 'claim/claims'
-local pins, tidy, granted, idle, judge, starting, steps, waiting, instant, jobs, passes, tenants,
+local pins, tidy, granted, idle, judge, starting, syncs, waiting, instant, jobs, passes, tenants,
       turns, grants, waiters, wanted, change, commit, txn = use(
   'broadcast/pins', 'calls/tidy', 'claim/granted', 'claim/idle', 'claim/judge', 'claim/starting',
-  'claim/steps', 'claim/waiting', 'core/instant', 'core/jobs', 'fair/passes', 'fair/tenants',
+  'claim/syncs', 'claim/waiting', 'core/instant', 'core/jobs', 'fair/passes', 'fair/tenants',
   'fair/turns', 'gates/grants', 'gates/waiters', 'gates/wanted', 'txn/change', 'txn/commit',
   'txn/txn')
 
-claims.STEP_BYTES = 1048576 -- of the records of jobs that a step starts, at most
+claims.SYNC_BYTES = 1048576 -- of the records of jobs that a sync starts, at most
 claims.CLAIMS_MAX = 512     -- jobs that it starts, at most
 
 -- How far a claim looks behind jobs that it parks. A call that has parked parked_max jobs reads
@@ -242,7 +242,7 @@ local function rejoin_all(R, queues, ctx, errors)
       elseif ok then
         rest[q.name] = left + joined
       end
-      why = not ok and steps.error_text(left) or why
+      why = not ok and syncs.error_text(left) or why
       if why then
         tell_error(R, errors, q.name, why, ctx.now_ms)
       end
@@ -252,13 +252,13 @@ local function rejoin_all(R, queues, ctx, errors)
     waiters.hand_on(ctx.ledger, true)
   end
   for name, all in pairs(rest) do
-    -- Some are left. Another step is asked for only where the queue is a waiter of some again: else
+    -- Some are left. Another sync is asked for only where the queue is a waiter of some again: else
     -- there is no room, and the rest would find none.
     ctx.is_more = ctx.is_more or db('SCARD', R .. ':aside:' .. name) < all
   end
 end
 
--- Read what the step has to know of its queues before it opens gates.
+-- Read what the sync has to know of its queues before it opens gates.
 function claims.read_queues(R, queues, ctx)
   local names, room, most = {}, ctx.ledger.room, ctx.max
   for i = 1, #queues do
@@ -308,7 +308,7 @@ local function claim_or_leave(R, q, ctx)
   local ok, head = change.try(claim_queue, R, q.name, q.room, q.max_payload, ctx)
   if not ok then
     forget_claims(ctx, was)
-    return -1, steps.error_text(head)
+    return -1, syncs.error_text(head)
   end
   ctx.ledger.room[q.name] = math.min(q.room, ctx.max) - (ctx.claimed - was.claimed)
   return head
@@ -349,7 +349,7 @@ local function turns_of(R, queues, heads, ctx)
   return order
 end
 
--- Lower the room of each queue to what the step may still claim: nothing beside a job that runs
+-- Lower the room of each queue to what the sync may still claim: nothing beside a job that runs
 -- alone.
 local function lower_rooms(ctx)
   local room, left = ctx.ledger.room, ctx.solo and 0 or ctx.max - ctx.claimed

@@ -1,4 +1,4 @@
--- Jobs that ended well, and of which nothing is kept, in a step that is not made over rows. They
+-- Jobs that ended well, and of which nothing is kept, in a sync that is not made over rows. They
 -- come as groups {queue, start, n} of ids. Their payloads must be small: a large one would stay
 -- behind in R:big.
 

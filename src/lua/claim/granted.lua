@@ -23,7 +23,7 @@ local function read_granted(R, queue, most, ctx)
   return rows
 end
 
--- Read the jobs that this step has let in itself. Nothing of their grants is written.
+-- Read the jobs that this sync has let in itself. Nothing of their grants is written.
 function granted.read_let_in(ledger, queue)
   local rows = ledger.let_in[queue]
   if rows and #rows > 1 then

@@ -110,7 +110,7 @@ end
 -- Records may be large, and a call starts no more than ctx.bytes of them: so a few are read first,
 -- and more only while there is room.
 local ROWS_FIRST, ROWS_FACTOR = 64, 3
-judge.ROWS_FIRST, judge.ROWS_FACTOR = ROWS_FIRST, ROWS_FACTOR -- of a step over rows, too
+judge.ROWS_FIRST, judge.ROWS_FACTOR = ROWS_FIRST, ROWS_FACTOR -- of a sync over rows, too
 
 -- May the job be claimed before it is due? Not if it holds gates, or if its payload has to be
 -- fetched.

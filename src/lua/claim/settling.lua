@@ -1,5 +1,5 @@
 -- One result of a job of which something stays: it is kept, retried, dead or released, or this is
--- its progress or its checkpoint. A step over rows has rows/results.lua.
+-- its progress or its checkpoint. A sync over rows has rows/results.lua.
 --
 -- A result: {id, start, verb, queue, a, code, text, output, result}. verb: done (a: keep ms) |
 -- retry (a: delay ms) | dead (a: most dead jobs kept) | release (a: delay ms; counts no attempt) |
@@ -8,9 +8,9 @@
 -- children: jobs to add if it is done, {args, {first, last}*}, nil for none.
 
 local settling = module 'claim/settling'
-local membership, workers, steps, chains, events, jobs, resume, holding, uniques, calendar, change,
+local membership, workers, syncs, chains, events, jobs, resume, holding, uniques, calendar, change,
       commit, txn = use(
-  'batch/membership', 'calls/register', 'claim/steps', 'core/chains', 'core/events', 'core/jobs',
+  'batch/membership', 'calls/register', 'claim/syncs', 'core/chains', 'core/events', 'core/jobs',
   'core/resume', 'gates/holding', 'gates/uniques', 'schedule/calendar', 'txn/change', 'txn/commit',
   'txn/txn')
 
@@ -126,7 +126,7 @@ function settling.settle_one(R, r, tries, flag, epoch, ledger)
   if not ok and type(what) == 'table' and what.refused then
     return 'refused ' .. what.refused, false
   elseif not ok then
-    return 'error ' .. steps.error_text(what), false
+    return 'error ' .. syncs.error_text(what), false
   elseif not RUNS_ON[r.verb] then
     return 'ok', true
   end

@@ -1,4 +1,4 @@
--- Start, park or bury the rows of a chunk that were judged (judge.lua). A step over rows has
+-- Start, park or bury the rows of a chunk that were judged (judge.lua). A sync over rows has
 -- rows/starts.lua, which shares start_rows.
 --
 -- The worker is told of starts in groups. A group is one flat list

@@ -1,4 +1,4 @@
--- Which jobs of a queue are due: the rows that a step looks at, in the order in which it claims
+-- Which jobs of a queue are due: the rows that a sync looks at, in the order in which it claims
 -- them.
 --
 -- Rows are columns, one list for each thing that is known of all of them. A chunk:

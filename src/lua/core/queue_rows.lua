@@ -50,7 +50,7 @@ local function sizes_of(work, R, queue)
   return sizes, some
 end
 
--- -> when the first job of these sets is due, ms; '' for none. Not R:heads: that is when a step has
+-- -> when the first job of these sets is due, ms; '' for none. Not R:heads: that is when a sync has
 -- to look, and so it lacks suspects and keeps the time of a job that was cancelled or moved.
 local function first_due(work, keys)
   local first = math.huge

@@ -1,5 +1,5 @@
 -- A queue becomes fair while jobs wait there, or is fair no more, or has many debts that do not
--- count. A step does a part of that: R:fair has, behind the virtual time, what is to be done,
+-- count. A sync does a part of that: R:fair has, behind the virtual time, what is to be done,
 --   index <priority> <score> <id>   the jobs behind this one get their tenants
 --   drop                            the rows of all tenants go
 --   forgive                         debts that do not count any more go
@@ -8,7 +8,7 @@
 local passes = module 'fair/passes'
 local clock, job_sets, jobs, tenants, change, txn = use(
   'core/clock', 'core/job_sets', 'core/jobs', 'fair/tenants', 'txn/change', 'txn/txn')
-local INDEXED, BYTES = 512, 1048576 -- jobs of a step, bytes of their records
+local INDEXED, BYTES = 512, 1048576 -- jobs of a sync, bytes of their records
 
 -- The queue is fair from now on, or is so no more.
 function passes.begin(R, queue, is_fair)
@@ -84,7 +84,7 @@ function passes.drop(R, queue)
   jobs.flag_clear(R, queue, 'f')
 end
 
--- Tidying: some debts that do not count any more go, and if there are more, the steps go on.
+-- Tidying: some debts that do not count any more go, and if there are more, the syncs go on.
 function passes.forgive(R, queue)
   if not tenants.take_turns(R, queue) then
     return

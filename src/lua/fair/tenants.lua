@@ -24,7 +24,7 @@
 -- While no tenant has due jobs there are no debts, and the virtual time of the queue is 0: whoever
 -- comes then waits for nobody. A tenant without waiting jobs and without a debt has no row.
 --
--- Tenants share from the first step on that finds due jobs of two of them and cannot start all that
+-- Tenants share from the first sync on that finds due jobs of two of them and cannot start all that
 -- is due, until no tenant has due jobs. A job is charged for its run time of that span only: what
 -- it ran before took nothing from anybody else.
 

@@ -1,9 +1,9 @@
--- Whose turn it is in a fair queue: the rows that a step looks at (claim/waiting.lua), in the order
+-- Whose turn it is in a fair queue: the rows that a sync looks at (claim/waiting.lua), in the order
 -- of the virtual times of their tenants; those of one tenant by priority, then by due time.
 
 local turns = module 'fair/turns'
 local waiting, tenants, change = use('claim/waiting', 'fair/tenants', 'txn/change')
-turns.WOKEN = 256  -- tenants that a step looks at since their first job is due
+turns.WOKEN = 256  -- tenants that a sync looks at since their first job is due
 
 -- Put a tenant where it belongs among those from number `from` on, which are sorted by time. name:
 -- and by name among those of one time, in the order of the server's locale, since any order does;

@@ -14,8 +14,8 @@
 -- time has changed, a queue came back), until waiters.hand_on hands it on (waiters.lua). granted:
 -- queues with a new grant, until their workers are told. offers: how many permits the call has
 -- offered to parked jobs, programs and callers. let_in: queue -> jobs that hold all their gates and
--- are claimed by this step, if it can (claims_next; grants.lua). timers: what public/limit.lua read
--- of R:timers. peers, takers, count: of claim/rooms.lua. A step fills in room: queue -> how many
+-- are claimed by this sync, if it can (claims_next; grants.lua). timers: what public/limit.lua read
+-- of R:timers. peers, takers, count: of claim/rooms.lua. A sync fills in room: queue -> how many
 -- jobs it would still claim of it; epoch: of its worker.
 --
 -- A gate: {id, kind, name, key, waiters, limit, granted, free, is_armed}. waiters: the key of its

@@ -1,5 +1,5 @@
 -- Grants: jobs that hold all their gates, to be claimed before all others of their queue
--- (waiters.lua). Where the step that grants a job claims it as well, the grant is not written.
+-- (waiters.lua). Where the sync that grants a job claims it as well, the grant is not written.
 
 local grants = module 'gates/grants'
 local rooms, jobs, gate, waiters, change, txn = use(
@@ -23,7 +23,7 @@ function grants.grant(ledger, queue, job, spot)
   ledger.granted[queue] = true
 end
 
--- A job has all its gates and waits for none any more. Where this step claims next, it is put
+-- A job has all its gates and waits for none any more. Where this sync claims next, it is put
 -- into ledger.let_in, from which claim/granted.lua claims it; else its grant is written. So is that
 -- of a job with a permit of a rate that was closed since: the next claim takes it back.
 function grants.let_in(ledger, queue, job, spot)
@@ -44,7 +44,7 @@ function grants.let_in(ledger, queue, job, spot)
                                   low = tonumber(string.sub(job, 8), 36) or 0})
 end
 
--- Write the grants of jobs that were let in and that this step has not claimed.
+-- Write the grants of jobs that were let in and that this sync has not claimed.
 function grants.grant_rest(ledger, queue)
   local list = ledger.let_in[queue]
   change.assign(ledger.let_in, queue, nil)

@@ -1,5 +1,5 @@
 -- The waiters of the gates: who waits, whose turn it is, and what happens when a gate opens. A
--- waiter is a queue, a program (@EPOCH) or a caller (=OWNER). A step over rows parks jobs and lets
+-- waiter is a queue, a program (@EPOCH) or a caller (=OWNER). A sync over rows parks jobs and lets
 -- them in by itself (rows/waiters.lua), where nothing is odd.
 --
 --   R:wait:<gate>          ZSET  waiter -> its lowest ticket
@@ -25,18 +25,18 @@
 -- within GRANT_MS (the grant is taken back), when it was granted as many jobs as the worker
 -- of this call has room for, or when no worker has room for it (grants.may_grant). Jobs of other
 -- queues pass meanwhile: they do not wait for a queue that is full, paused or served by no worker.
--- The workers of the queue are woken, and their next step that names it with room makes it a waiter
+-- The workers of the queue are woken, and their next sync that names it with room makes it a waiter
 -- again. A job that is refused for want of room counts as passed over.
 
 local waiters = module 'gates/waiters'
-local steps, clock, instant, jobs, gate, grants, holding, kinds, wanted, locks, change, commit,
+local syncs, clock, instant, jobs, gate, grants, holding, kinds, wanted, locks, change, commit,
       lock_rows, txn = use(
-  'claim/steps', 'core/clock', 'core/instant', 'core/jobs', 'gates/gate', 'gates/grants',
+  'claim/syncs', 'core/clock', 'core/instant', 'core/jobs', 'gates/gate', 'gates/grants',
   'gates/holding', 'gates/kinds', 'gates/wanted', 'public/lock', 'txn/change', 'txn/commit',
   'txn/lock_rows', 'txn/txn')
 local PASSED_OVER_MAX = 16
 local OPEN_MAX = 64         -- gates that a call looks at, offers that it makes, rows
-waiters.PASSED_OVER_MAX, waiters.OPEN_MAX = PASSED_OVER_MAX, OPEN_MAX -- of a step over rows, too
+waiters.PASSED_OVER_MAX, waiters.OPEN_MAX = PASSED_OVER_MAX, OPEN_MAX -- of a sync over rows, too
 local TIMERS_MAX = 64
 local RETRY_MS = 10000      -- when a gate is looked at again whose keys had a foreign type
 local NEVER = LATEST
@@ -470,7 +470,7 @@ local function rejoin_at(ledger, queue, aside, id)
   end
 end
 
--- A step names the queue with room: make it a waiter again where it stood aside. -> at how many
+-- A sync names the queue with room: make it a waiter again where it stood aside. -> at how many
 -- gates it still stands aside, since one call looks at OPEN_MAX or a key is foreign; at how many it
 -- waits again; the error of one that failed
 function waiters.rejoin(ledger, queue)
@@ -482,7 +482,7 @@ function waiters.rejoin(ledger, queue)
     if ok then
       joined = joined + 1
     else
-      why = steps.error_text(reason)
+      why = syncs.error_text(reason)
     end
   end
   return db('SCARD', key), joined, why
@@ -531,7 +531,7 @@ function waiters.hand_on(ledger, claims_next)
   while #ledger.touched > 0 do
     local id = table.remove(ledger.touched)
     ledger.is_touched[id] = nil
-    -- Nobody waits for most gates, and a step may free a thousand: only gates with waiters count.
+    -- Nobody waits for most gates, and a sync may free a thousand: only gates with waiters count.
     local ok, is_awaited = change.try(has_waiters, {waiters = ledger.R .. ':wait:' .. id})
     if not ok or is_awaited then
       if rounds >= OPEN_MAX then

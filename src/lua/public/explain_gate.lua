@@ -176,7 +176,7 @@ function explain_gates.explain_gate(e, g, ticket)
     return WAITS_FOR[g.kind], text .. '; ' .. words
   elseif before > 0 then
     return WAITS_FOR[g.kind], g.id ..
-           ' is free, and those who wait are let in with the next step of any worker; ' .. words
+           ' is free, and those who wait are let in with the next sync of any worker; ' .. words
   end
   return nil
 end

@@ -25,11 +25,11 @@ local OPEN_MAX = 64         -- gates that a change opens itself; queues that it 
 -- ---- gates with waiters
 
 -- A definition changed: jobs parked at these gates may start now, or at another time than before.
--- Wake the workers of their queues, which learn the time from their next step.
+-- Wake the workers of their queues, which learn the time from their next sync.
 local function tell_waiters(ledger, ids)
   local told = {}
   for _, id in ipairs(ids) do
-    -- A key of a foreign type must not fail the definition; a step that parks a job there reports
+    -- A key of a foreign type must not fail the definition; a sync that parks a job there reports
     -- it.
     local ok, queues = change.try(db, 'ZRANGE', ledger.R .. ':wait:' .. id, 0, OPEN_MAX - 1)
     for _, queue in ipairs(ok and queues or {}) do
@@ -68,7 +68,7 @@ local function keep_claims(ledger, id)
 end
 
 -- The definition of a name or template changed: waiters.hand_on will see to its waiters. From
--- gate number OPEN_MAX + 1 on a timer makes the next steps do it. -> the gates
+-- gate number OPEN_MAX + 1 on a timer makes the next syncs do it. -> the gates
 function limit_calls.touch_under(ledger, kind, name)
   local ids = gates_under(ledger, kind, name)
   for i, id in ipairs(ids) do

@@ -189,7 +189,7 @@ function locks.enter(ledger, g, who, ttl_ms, wait_ms)
   local until_ms = ttl_ms and ledger.now_ms + ttl_ms
   local fence
   if not locks.has_lease(ledger, g, who) and #db('ZRANGE', g.waiters, 0, 0) > 0 then
-    -- Leases and waits end without a call. Where no worker makes steps, the next caller hands the
+    -- Leases and waits end without a call. Where no worker makes syncs, the next caller hands the
     -- permits on.
     gate.touch(ledger, g.id)
     waiters.hand_on(ledger)

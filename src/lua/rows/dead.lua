@@ -1,17 +1,17 @@
--- The jobs of a step over rows that are dead from now on (jobs.bury, core/jobs.lua). One that is
+-- The jobs of a sync over rows that are dead from now on (jobs.bury, core/jobs.lua). One that is
 -- followed, is told of (on_dead) or belongs to a batch is odd; so is a queue that has to forget
 -- some of its dead jobs for it.
 --
--- What the step knows: dead: {ids (of all), of_queue: queue -> {ids, max (how many may stay)}}.
+-- What the sync knows: dead: {ids (of all), of_queue: queue -> {ids, max (how many may stay)}}.
 
 local row_dead = module 'rows/dead'
-local events, row_ends, row_step, writes = use(
-  'core/events', 'rows/ends', 'rows/step', 'rows/writes')
+local events, row_ends, row_sync, writes = use(
+  'core/events', 'rows/ends', 'rows/sync', 'rows/writes')
 
 -- Result r of a job with this record, which is dead; outcome: as it is kept.
 function row_dead.dead_row(s, r, job, outcome)
   if job.n or job.S or job.d or job.b then
-    row_step.odd()
+    row_sync.odd()
   end
   local dead = s.dead or {ids = {}, of_queue = {}}
   local its = dead.of_queue[job.queue] or {ids = {}, max = r.a}
@@ -32,7 +32,7 @@ function row_dead.load_dead(s)
     local key = s.R .. ':dead:' .. queue
     if redis.call('SISMEMBER', s.R .. ':names', queue) == 0 or
        redis.call('ZCARD', key) + #its.ids > its.max then
-      row_step.odd()
+      row_sync.odd()
     end
     writes.need_absent(key, its.ids) -- one that is there is dead already
   end

@@ -1,9 +1,9 @@
--- What is due of a queue, in a step over rows: the jobs of each priority that its flags tell of,
+-- What is due of a queue, in a sync over rows: the jobs of each priority that its flags tell of,
 -- the first priority first (claim/waiting.lua has the order).
 --
 -- sets: of a queue, a list of {key, digit (nil for priority 5, which has no flag), is_kept: a
 -- retried job waits in it from now on}; cut: key -> how many of its first members were handled in
--- this step.
+-- this sync.
 
 local row_due = module 'rows/due'
 local waiting = use 'claim/waiting'

@@ -1,10 +1,10 @@
--- The jobs that leave their worker in a step over rows, and what they hold: those that ended well,
+-- The jobs that leave their worker in a sync over rows, and what they hold: those that ended well,
 -- of which nothing is kept, and those with a result (results.lua). In a transaction:
 -- claim/ends.lua.
 
 local row_ends = module 'rows/ends'
-local events, gate, row_gates, row_members, row_results, row_step, row_tenants, writes = use(
-  'core/events', 'gates/gate', 'rows/gates', 'rows/members', 'rows/results', 'rows/step',
+local events, gate, row_gates, row_members, row_results, row_sync, row_tenants, writes = use(
+  'core/events', 'gates/gate', 'rows/gates', 'rows/members', 'rows/results', 'rows/sync',
   'rows/tenants', 'rows/writes')
 -- `u`, `b` and `f`, with which such lines of R:holds begin
 local OF_UNIQUE, OF_BATCH, OF_FAIR = 117, 98, 102
@@ -44,18 +44,18 @@ local function held_by(R, epoch_text, ids, n)
   return mine
 end
 
--- Are they all held by the worker of the step, each once?
+-- Are they all held by the worker of the sync, each once?
 local function need_held(s, ids)
   if not ids[2] then
     if redis.call('ZSCORE', s.R .. ':running', ids[1]) ~= s.epoch_text then
-      row_step.odd()
+      row_sync.odd()
     end
     return
   end
   local mine = held_by(s.R, s.epoch_text, ids, #ids)
   for i = 1, mine and #ids or 0 do
     if not mine[ids[i]] then
-      row_step.odd()
+      row_sync.odd()
     end
     mine[ids[i]] = nil
   end
@@ -83,7 +83,7 @@ function row_ends.note_unique(s, name, id, until_ms)
   local uniques = s.uniques or {names = {}, ids = {}, untils = {}}
   local n = #uniques.names + 1
   s.uniques, uniques.names[n], uniques.ids[n] = uniques, name, id
-  uniques.untils[n] = until_ms and until_ms ~= '0' and (whole(until_ms) or row_step.odd()) or false
+  uniques.untils[n] = until_ms and until_ms ~= '0' and (whole(until_ms) or row_sync.odd()) or false
 end
 
 -- Job `id` ends. It holds this gate, or this unique key, which is free then, or is a member of this
@@ -92,14 +92,14 @@ local function note_hold(s, drops, order, id, line)
   local ids, begin = drops[line], string.byte(line)
   if ids then
     if ids[#ids] == id then
-      row_step.odd() -- once is enough
+      row_sync.odd() -- once is enough
     end
     ids[#ids + 1] = id
   elseif begin == OF_UNIQUE and string.sub(line, 1, 7) == 'uniq:0:' then
     row_ends.note_unique(s, string.sub(line, 8), id)
   elseif begin == OF_UNIQUE then
     local until_ms, name = string.match(line, '^uniq:(%d+):(.*)$')
-    row_ends.note_unique(s, name or row_step.odd(), id, until_ms)
+    row_ends.note_unique(s, name or row_sync.odd(), id, until_ms)
   elseif begin == OF_BATCH and string.sub(line, 1, 6) == 'batch ' then
     row_members.note_member(s, string.sub(line, 7), id)
   elseif begin == OF_FAIR and string.sub(line, 1, 5) == 'fair ' then
@@ -157,7 +157,7 @@ local function free_uniques(s)
     locks[i] = R .. ':lock:~unique:' .. names[i]
   end
   if redis.call('EXISTS', unpack(locks)) > 0 then
-    row_step.odd()
+    row_sync.odd()
   end
   for i = 1, #names do
     local key = R .. ':uniq:' .. names[i]
@@ -207,7 +207,7 @@ local function load_plain(s, ids)
   need_held(s, ids)
   s.tries = redis.call('HMGET', s.R .. ':tries', unpack(ids))
   if not are_current(s.q.ends, s.tries) then
-    row_step.odd()
+    row_sync.odd()
   end
   load_beside(s, ids)
   redis.call('HLEN', s.R .. ':jobs') -- its type
@@ -228,7 +228,7 @@ end
 function row_ends.need_nothing_kept(s, ids, from, to)
   for _, resume in ipairs(redis.call('HMGET', s.R .. ':resume', unpack(ids, from, to))) do
     if resume then
-      row_step.odd()
+      row_sync.odd()
     end
   end
 end
@@ -242,7 +242,7 @@ local function need_unwatched(s, ids)
                        redis.call('HMGET', s.R .. ':await', unpack(ids))
   for i = 1, #ids do
     if flags[i] or waits[i] then
-      row_step.odd()
+      row_sync.odd()
     end
   end
 end

@@ -1,4 +1,4 @@
--- The gates of a step over rows: locks without a lease, semaphores all of whose holders have none,
+-- The gates of a sync over rows: locks without a lease, semaphores all of whose holders have none,
 -- and token buckets that let a job in and of which no permit is granted.
 --
 -- A gate: {id, kind (lock, sem, rate), key, wait: the key of its waiters, free: how many permits
@@ -10,7 +10,7 @@
 -- is_taken. Of the waiters: waiters.lua.
 
 local row_gates = module 'rows/gates'
-local gate, limits, rates, row_step = use('gates/gate', 'gates/limits', 'gates/rates', 'rows/step')
+local gate, limits, rates, row_sync = use('gates/gate', 'gates/limits', 'gates/rates', 'rows/sync')
 local FIELDS = {'holder', 'until', 'fence', 'depth', 'since', 'token'}
 
 -- A rate whose key has to be written anew is odd, and so are grants.
@@ -19,12 +19,12 @@ local function read_rate(s, g, name)
   g.key = s.R .. ':rate:gcra:' .. name
   if g.limit.algorithm ~= 'gcra' or g.limit.n == 0 or
      redis.call('EXISTS', s.R .. ':rate:granted:' .. name) == 1 then
-    row_step.odd()
+    row_sync.odd()
   end
   g.was = redis.call('GET', g.key)
   g.lead, g.interval, g.burst, is_less = rates.read_gcra(g.limit, g.was, s.now_us)
   if is_less then
-    row_step.odd()
+    row_sync.odd()
   end
   g.free = rates.gcra_free(g.lead, g.interval, g.burst)
 end
@@ -34,7 +34,7 @@ local function read_limit(s, g, kind, name)
   local limit = row[1] and name ~= '{}' and limits.parse_limit(row[1]) or row[2] and
                 limits.limit_of(s.R, kind, name)
   if not limit or limit.kind ~= kind then
-    row_step.odd()
+    row_sync.odd()
   end
   g.kind, g.limit, g.gated = kind, limit, limit.on_lost == 'kill' and 2 or 1
   if kind == 'rate' then
@@ -54,7 +54,7 @@ function row_gates.row_gate(s, id)
   if string.sub(id, 1, 5) ~= 'lock:' then
     local kind, name = string.match(id, '^(%a+):(.+)$')
     if kind ~= 'sem' and kind ~= 'rate' then
-      row_step.odd()
+      row_sync.odd()
     end
     read_limit(s, g, kind, name)
   end
@@ -66,7 +66,7 @@ local function read_lock(g)
   if g.was == nil then
     local row = redis.call('HMGET', g.key, unpack(FIELDS))
     if row[1] and (row[2] ~= '0' or row[6]) then
-      row_step.odd()
+      row_sync.odd()
     end
     g.was = row[1] and row or false
   end
@@ -78,7 +78,7 @@ local function is_held(g)
   if g.is_held == nil then
     local first = redis.call('ZRANGE', g.key, 0, 0, 'WITHSCORES')
     if first[2] and tonumber(first[2]) < gate.LIVES then
-      row_step.odd()
+      row_sync.odd()
     end
     g.is_held = first[1] ~= nil
   end
@@ -146,7 +146,7 @@ function row_gates.drop_from(g, ids)
     end
     return
   elseif g.kind == 'rate' then
-    row_step.odd() -- nobody holds one
+    row_sync.odd() -- nobody holds one
   end
   local dropped = {ids = {}, scores = {}}
   for i, score in ipairs(is_held(g) and redis.call('ZMSCORE', g.key, unpack(ids)) or {}) do

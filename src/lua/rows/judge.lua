@@ -1,4 +1,4 @@
--- What becomes of the rows of a step over rows: their records, tries and gates are read and judged.
+-- What becomes of the rows of a sync over rows: their records, tries and gates are read and judged.
 --
 -- A chunk b of rows, which are columns: queue, n, ids, dues; records, texts (of R:tries, false for
 -- none); of the rows that are more than a record and a key: jobs (their options, nil for none),
@@ -6,8 +6,8 @@
 -- first time; nil where none has one.
 
 local row_judge = module 'rows/judge'
-local judge, jobs, wanted, row_ends, row_gates, row_step = use(
-  'claim/judge', 'core/jobs', 'gates/wanted', 'rows/ends', 'rows/gates', 'rows/step')
+local judge, jobs, wanted, row_ends, row_gates, row_sync = use(
+  'claim/judge', 'core/jobs', 'gates/wanted', 'rows/ends', 'rows/gates', 'rows/sync')
 local ROWS_FIRST, ROWS_FACTOR = judge.ROWS_FIRST, judge.ROWS_FACTOR
 local NO_OPTIONS = {}
 
@@ -22,7 +22,7 @@ local OF_START = {l = true, s = true, r = true, u = true, f = true, x = true, b 
 -- This one is no text: it has to be a number.
 local function need_number(name, value)
   if not OPTIONS[name] or not whole(value) then
-    row_step.odd()
+    row_sync.odd()
   end
 end
 
@@ -46,7 +46,7 @@ local function parse(text)
     if read then
       job, is_more = job or {}, is_more or read == true
       if job[name] then
-        row_step.odd()
+        row_sync.odd()
       end
       job[name] = value
     end
@@ -54,7 +54,7 @@ local function parse(text)
   end
   -- A digit in front is its priority, of which its set tells.
   if n ~= #text and not (n + 2 == #text and string.find(text, '^ %d')) then
-    row_step.odd()
+    row_sync.odd()
   end
   return job, is_more
 end
@@ -66,7 +66,7 @@ local function only_common(job, common)
   elseif not common.behind then
     return common.begin
   elseif not job.K then
-    row_step.odd()
+    row_sync.odd()
   end
   return common.begin .. job.K .. common.behind
 end
@@ -93,7 +93,7 @@ local function gates_of(s, job, common)
   end
   local ids, why = wanted.gates_of(job, common)
   if why then
-    row_step.odd()
+    row_sync.odd()
   end
   for i = 1, ids and #ids or 0 do
     ids[i] = row_gates.row_gate(s, ids[i])
@@ -106,7 +106,7 @@ local function read_tries(s, text, job, due)
   local tries = jobs.tries(text or nil)
   if text and not tries.due or tries.crashes >= SOLO_CRASHES or job and job.x and
      tries.starts == 0 and due + tonumber(job.x) < s.now_ms then
-    row_step.odd()
+    row_sync.odd()
   end
   return tries
 end
@@ -135,11 +135,11 @@ local function read_options(b, record)
   local begin = b.begin
   local cut = #begin
   if string.sub(record, 1, cut) ~= begin then
-    row_step.odd()
+    row_sync.odd()
   end
   local lf = string.find(record, '\n', cut + 1, true)
   if not lf or lf > HEADER_MAX or #record - lf > BIG then
-    row_step.odd()
+    row_sync.odd()
   end
   local header = string.sub(record, cut + 1, lf - 1)
   if header == '' or header == b.bare then
@@ -197,7 +197,7 @@ local function judge_turn(s, b, i)
   if string.sub(record, 1, cut) ~= t.record then
     local header = string.match(record, '^[^\n]*')
     if (string.match(header, ' K=(%S+)') or '') ~= t.name then
-      row_step.odd()
+      row_sync.odd()
     end
   elseif not b.texts[i] and not next(s.of_queue[b.queue]) and #record - cut <= BIG then
     b.keys[i] = t.name ~= '' and t.name or nil
@@ -208,7 +208,7 @@ end
 
 -- Read the rows b: {queue, n, ids, dues, gates (of those that come in)}. One that is not due yet
 -- and has gates ends them, and so does the last one for which there are bytes. special: the
--- numbers of the rows that are more than a record and a key; new: their gates of which the step
+-- numbers of the rows that are more than a record and a key; new: their gates of which the sync
 -- knows nothing. -> how many count
 function row_judge.judge_rows(s, b)
   local sub, known, bytes, n = string.sub, 0, s.bytes, b.n

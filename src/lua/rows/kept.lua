@@ -1,14 +1,14 @@
--- The jobs of a step over rows that ended well and are kept with their outcome (jobs.finish,
+-- The jobs of a sync over rows that ended well and are kept with their outcome (jobs.finish,
 -- core/jobs.lua). One that is followed is odd; so are kept jobs with large payloads whose
 -- time is over.
 --
--- What the step knows: kept: {ids and outcomes (columns), of_queue: queue -> {ids, scores (until
+-- What the sync knows: kept: {ids and outcomes (columns), of_queue: queue -> {ids, scores (until
 -- when each is kept), over: {ids, scores} of those whose time is over, nil for none}, over: {ids
 -- (all of these), had: {key, ids, values}* (what is there of them)}, nil for none}.
 
 local row_kept = module 'rows/kept'
-local events, jobs, row_ends, row_members, row_results, row_step, writes = use(
-  'core/events', 'core/jobs', 'rows/ends', 'rows/members', 'rows/results', 'rows/step',
+local events, jobs, row_ends, row_members, row_results, row_sync, writes = use(
+  'core/events', 'core/jobs', 'rows/ends', 'rows/members', 'rows/results', 'rows/sync',
   'rows/writes')
 local OVER_EACH = 2         -- as in jobs.finish
 local OVER_MAX = 256        -- each has an outcome, which may be large
@@ -18,7 +18,7 @@ local OF_JOB = {'tries', 'progress', 'errors', 'failures', 'results'}
 function row_kept.keep_row(s, r, tries, record)
   local job = jobs.parse(record)
   if not job or r.children or r.result or job.n or job.S then
-    return row_step.odd()
+    return row_sync.odd()
   end
   local kept = s.kept or {ids = {}, outcomes = {}, of_queue = {}}
   local its = kept.of_queue[job.queue] or {ids = {}, scores = {}}
@@ -61,20 +61,20 @@ function row_kept.load_over(s)
   local R, all, large = s.R, {}, {}
   for queue, its in pairs(s.kept.of_queue) do
     if redis.call('SISMEMBER', R .. ':names', queue) == 0 then
-      row_step.odd()
+      row_sync.odd()
     end
     load_over(s, queue, its, all)
   end
   if not all[1] then
     return
   elseif #all > OVER_MAX then
-    row_step.odd()
+    row_sync.odd()
   end
   for i = 1, #all do
     large[i] = R .. ':big:' .. all[i]
   end
   if redis.call('EXISTS', unpack(large)) > 0 then
-    row_step.odd()
+    row_sync.odd()
   end
   s.kept.over = {ids = all, had = {}}
   for i, name in ipairs(OF_JOB) do

@@ -1,13 +1,13 @@
--- Members of batches that end well in a step over rows (batch/membership.lua). Odd is what ends a
+-- Members of batches that end well in a sync over rows (batch/membership.lua). Odd is what ends a
 -- batch, one of which a member has died, a corrupt definition, and an end of members of more
 -- batches than one call may end.
 --
--- What the step knows: members: a list of {name, ids, ended: ids of those that were live}, and
+-- What the sync knows: members: a list of {name, ids, ended: ids of those that were live}, and
 -- name -> the same.
 
 local row_members = module 'rows/members'
-local batches, row_step, writes, txn = use(
-  'batch/batches', 'rows/step', 'rows/writes', 'txn/txn')
+local batches, row_sync, writes, txn = use(
+  'batch/batches', 'rows/sync', 'rows/writes', 'txn/txn')
 
 local BATCHES_MAX = 16
 local LIVE, DONE = '0', '1' -- as Redis tells them
@@ -20,11 +20,11 @@ function row_members.note_member(s, name, id)
     of = {name = name, ids = {}, ended = {}}
     s.members[name], s.members[#s.members + 1] = of, of
     if s.members[BATCHES_MAX + 1] then
-      row_step.odd()
+      row_sync.odd()
     end
   end
   if of.ids[#of.ids] == id then
-    row_step.odd() -- once is enough
+    row_sync.odd() -- once is enough
   end
   of.ids[#of.ids + 1] = id
 end
@@ -36,21 +36,21 @@ local function load_batch(s, of)
   if not text then
     return -- it is forgotten
   elseif not batch or batch.dead then
-    row_step.odd()
+    row_sync.odd()
   end
   for i, score in ipairs(redis.call('ZMSCORE', key, unpack(of.ids))) do
     if score == LIVE then
       of.ended[#of.ended + 1] = of.ids[i]
     elseif score and score ~= DONE then
-      row_step.odd()
+      row_sync.odd()
     end
   end
   -- As the transaction counts them for jobs that are kept: some of them may have to come later.
   if (s.moved or 0) + #of.ids * #batch.payload >= txn.CALL_BYTES then
-    row_step.odd()
+    row_sync.odd()
   end
   if batch.sealed_ms and redis.call('ZCOUNT', key, LIVE, LIVE) <= #of.ended then
-    row_step.odd()
+    row_sync.odd()
   end
 end
 

@@ -1,9 +1,9 @@
--- What a step over rows writes, planned in the order of writes.lua.
+-- What a sync over rows writes, planned in the order of writes.lua.
 
 local plans = module 'rows/plan'
-local clock, gate, rates, row_members, plan_results, row_results, row_step, row_tenants, writes =
+local clock, gate, rates, row_members, plan_results, row_results, row_sync, row_tenants, writes =
   use('core/clock', 'gates/gate', 'gates/rates', 'rows/members', 'rows/plan_results',
-      'rows/results', 'rows/step', 'rows/tenants', 'rows/writes')
+      'rows/results', 'rows/sync', 'rows/tenants', 'rows/writes')
 local NEVER = LATEST
 local AT_ONCE = 4000        -- arguments of a command: unpack takes no more than 8,000
 local LOCK_FIELDS = writes.LOCK_FIELDS
@@ -106,7 +106,7 @@ local function plan_timer(s, g)
   if wants and not score then
     add(s, {'ZADD', key, int(NEVER), name})
   elseif score and tonumber(score) ~= NEVER then
-    row_step.odd() -- its waiters have changed, and so may have the time
+    row_sync.odd() -- its waiters have changed, and so may have the time
   elseif score and not wants then
     remove_members(s, key, {name}, score)
   end
@@ -201,7 +201,7 @@ local function plan_head(s, head)
       remove_members(s, s.R .. ':heads', {head.name}, head.was)
     end
   elseif not was or head.now < was then
-    row_step.odd() -- the workers have to be woken
+    row_sync.odd() -- the workers have to be woken
   elseif head.now ~= was or late then
     plans.set_head(s, head.name, head.was, head.now)
   end
@@ -235,13 +235,13 @@ end
 local function plan_clock(s)
   local last = s.number - 1
   if last > CLOCK_MAX then
-    row_step.odd()
+    row_sync.odd()
   elseif s.number ~= s.first_number then
     add(s, {values = s.clock, 'SET', s.R .. ':clock', clock.told_number(last), 'KEEPTTL'})
   end
 end
 
--- Read R:clock: s.number is the first number that this step may give out (core/clock.lua).
+-- Read R:clock: s.number is the first number that this sync may give out (core/clock.lua).
 function plans.read_clock(s)
   s.clock = redis.call('GET', s.R .. ':clock')
   s.number = math.max(s.now_us, clock.last_number(s.clock) + 1)

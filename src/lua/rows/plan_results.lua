@@ -1,8 +1,8 @@
--- What the results of a step over rows write (results.lua, kept.lua).
+-- What the results of a sync over rows write (results.lua, kept.lua).
 
 local plan_results = module 'rows/plan_results'
-local row_dead, plans, row_results, row_step, writes = use(
-  'rows/dead', 'rows/plan', 'rows/results', 'rows/step', 'rows/writes')
+local row_dead, plans, row_results, row_sync, writes = use(
+  'rows/dead', 'rows/plan', 'rows/results', 'rows/sync', 'rows/writes')
 
 -- Retried jobs may be the first of their queues: the workers of these are woken, in the order in
 -- which the heads are lowered.
@@ -14,7 +14,7 @@ local function plan_late(s)
     local head, is_lowered = row_results.head_with(s.late[queue], was)
     if is_lowered then
       if redis.call('SISMEMBER', s.R .. ':names', queue) == 0 then
-        row_step.odd()
+        row_sync.odd()
       elseif not row then
         plans.set_head(s, queue, was, head)
       end

@@ -1,11 +1,11 @@
--- The queues of a step over rows: which are idle, and which of their jobs come in or are due
+-- The queues of a sync over rows: which are idle, and which of their jobs come in or are due
 -- (claim/claims.lua has the order).
 
 local row_queues = module 'rows/queue'
 local claims, idle, instant, tenants, limits, wanted, row_due, row_judge, row_results, row_starts,
-      row_step, row_tenants, row_turns = use(
+      row_sync, row_tenants, row_turns = use(
   'claim/claims', 'claim/idle', 'core/instant', 'fair/tenants', 'gates/limits', 'gates/wanted',
-  'rows/due', 'rows/judge', 'rows/results', 'rows/starts', 'rows/step', 'rows/tenants',
+  'rows/due', 'rows/judge', 'rows/results', 'rows/starts', 'rows/sync', 'rows/tenants',
   'rows/turns')
 local FEW_NAMES = 16
 local LOOK = claims.LOOK
@@ -17,7 +17,7 @@ local function read_queue_gates(text)
   if not common then
     return nil
   elseif common.begin or common.behind then
-    row_step.odd()
+    row_sync.odd()
   end
   common.fair, common.w = nil, nil -- these are no gates (fair/tenants.lua)
   local kind, name = next(common)
@@ -33,7 +33,7 @@ end
 local function paused_head(s, text)
   local until_ms = text and instant.paused_until(text, s.now_ms)
   if text and not until_ms then
-    row_step.odd()
+    row_sync.odd()
   end
   return until_ms == 0 and -1 or until_ms or nil
 end
@@ -45,7 +45,7 @@ function row_queues.load_queues(s)
   for i = 1, #queues do
     local q = queues[i]
     if s.room[q.name] then
-      row_step.odd()
+      row_sync.odd()
     end
     names[i], s.room[q.name] = q.name, math.min(q.room, s.max)
   end
@@ -61,7 +61,7 @@ function row_queues.load_queues(s)
     local weights = tenants.weights_in(texts[i])
     local f = weights and row_tenants.queue_of(s, names[i], weights)
     if flags[i] and not string.find(flags[i], f and '^%d*f$' or '^%d+$') or f and not flags[i] then
-      row_step.odd()
+      row_sync.odd()
     elseif f then
       f.digits, f.sets = tenants.digits_in(flags[i]), {}
     end
@@ -80,7 +80,7 @@ end
 local function claim_let_in(s, queue, most)
   local rows = s.let_in[queue]
   if s.fair and s.fair[queue] then
-    row_step.odd()
+    row_sync.odd()
   elseif rows[2] then
     table.sort(rows, function(a, b) return a.rank < b.rank end)
   end
@@ -93,7 +93,7 @@ local function claim_let_in(s, queue, most)
     gate.free = gate.free + 1 -- it was kept for this job, which takes it now
   end
   if s.bytes <= 0 or b.n > most - s.claimed or row_judge.judge_rows(s, b) < b.n then
-    row_step.odd()
+    row_sync.odd()
   end
   row_starts.handle_rows(s, b, b.n, most)
 end
@@ -143,13 +143,13 @@ local function claim_turns(s, f, most)
     local b = row_turns.gather(s, f, left)
     local n, parked = row_starts.handle_rows(s, b, row_judge.judge_rows(s, b), most)
     if parked > 0 then
-      row_step.odd()
+      row_sync.odd()
     end
     is_idle = row_turns.leave(s, f, b, n, s.taken)
   end
   local head, flags = row_turns.head(s, f)
   if is_idle and head <= s.now_ms then
-    row_step.odd() -- a key was lost or written by hand
+    row_sync.odd() -- a key was lost or written by hand
   end
   return head, flags
 end
@@ -195,7 +195,7 @@ local function idle_heads(s, told)
     end
   end
   if keys[1] and redis.call('EXISTS', unpack(keys)) > 0 then
-    row_step.odd()
+    row_sync.odd()
   end
   return out
 end

@@ -1,9 +1,9 @@
--- The results of a step over rows: jobs that failed and are tried again later or are dead
+-- The results of a sync over rows: jobs that failed and are tried again later or are dead
 -- (dead.lua), jobs that are kept (kept.lua), and progress (claim/settling.lua has all of them). Any
--- other result is odd, and so is a retry that is due within this step, or of a job that is pinned,
+-- other result is odd, and so is a retry that is due within this sync, or of a job that is pinned,
 -- a suspect, or replaced by a successor.
 --
--- What the step knows of them: retried: columns {ids, texts and tries (R:tries, old and new)};
+-- What the sync knows of them: retried: columns {ids, texts and tries (R:tries, old and new)};
 -- failed, of those that are dead, too: {ids, outcomes (R:errors), lines (R:failures)}; progress:
 -- {id, text}*; had: {ids, values} of what is there and is replaced: errors, failures, results, and
 -- progress where there is some; gone: the same, with keys, of what is removed: errors, progress;
@@ -13,13 +13,13 @@
 -- answers.
 
 local row_results = module 'rows/results'
-local events, jobs, row_dead, row_kept, row_step, writes, txn = use(
-  'core/events', 'core/jobs', 'rows/dead', 'rows/kept', 'rows/step', 'rows/writes', 'txn/txn')
+local events, jobs, row_dead, row_kept, row_sync, writes, txn = use(
+  'core/events', 'core/jobs', 'rows/dead', 'rows/kept', 'rows/sync', 'rows/writes', 'txn/txn')
 
 local function need_key(s, id, job)
   local owner = job.u and redis.call('GET', s.R .. ':uniq:' .. job.queue .. ':' .. job.u)
   if owner and owner ~= id then
-    row_step.odd()
+    row_sync.odd()
   end
 end
 
@@ -33,9 +33,9 @@ local function wait_again(s, id, job, due)
   local queue = job.queue
   local key, late = s.R .. ':q:' .. queue .. ':' .. (digit or '5'), s.late[queue]
   if not s.is_calm and not s.room[queue] or s.fair and s.fair[queue] then
-    row_step.odd() -- the queue is a fair one, or may be
+    row_sync.odd() -- the queue is a fair one, or may be
   elseif digit and not string.find(s.flags[queue] or '', digit, 1, true) then
-    row_step.odd() -- it has to get a flag
+    row_sync.odd() -- it has to get a flag
   elseif not late then
     late = {due = due, digits = {}}
     s.late[queue], s.late[#s.late + 1] = late, queue
@@ -63,7 +63,7 @@ end
 local function retry(s, r, tries, record, had)
   local job, due = jobs.parse(record), s.now_ms + r.a
   if not job or job.W or tries.crashes >= SOLO_CRASHES then
-    row_step.odd()
+    row_sync.odd()
   end
   need_key(s, r.id, job)
   wait_again(s, r.id, job, due)
@@ -80,7 +80,7 @@ end
 local function bury(s, r, tries, record, had)
   local job = jobs.parse(record)
   if not job then
-    row_step.odd()
+    row_sync.odd()
   end
   row_dead.dead_row(s, r, job, note_failure(s, r, tries, 'dead', had))
   count(s, 'failed:' .. job.queue)
@@ -101,7 +101,7 @@ local function sort_out(s, results)
     local id, least = r.id, LEAST[r.verb]
     if s.is_told[id] or not r.a or not least or r.a < least or r.verb == 'retry' and
        (r.a <= s.q.ahead or s.now_ms + r.a > LATEST) then
-      row_step.odd()
+      row_sync.odd()
     end
     ids[i], s.is_told[id], s.answers[i], bytes = id, true, 'ok', bytes + #r.output
     if r.verb == 'progress' then
@@ -113,12 +113,12 @@ local function sort_out(s, results)
   end
   for _, id in ipairs(s.q.end_ids) do
     if s.is_told[id] then
-      row_step.odd()
+      row_sync.odd()
     end
     s.is_told[id] = true
   end
   if bytes >= txn.CALL_BYTES then
-    row_step.odd() -- some of them come later
+    row_sync.odd() -- some of them come later
   end
   return ids, of_progress, leaving
 end
@@ -131,7 +131,7 @@ local function need_held(s, results, ids)
     local text, begin = texts[i] or '', results[i].start .. ' '
     local tries = jobs.tries(text)
     if owners[i] ~= s.epoch_text or not tries.due or sub(text, 1, #begin) ~= begin then
-      row_step.odd()
+      row_sync.odd()
     end
     tries.text, out[ids[i]] = text, tries
   end
@@ -182,7 +182,7 @@ local function load_leaving(s, results, tries)
     end
     bytes = bytes + leave(s, results[i], tries[ids[i]], columns, i - from + 1)
     if bytes >= txn.CALL_BYTES then
-      row_step.odd()
+      row_sync.odd()
     end
   end
   s.moved = bytes
@@ -219,11 +219,11 @@ function row_results.load_results(s)
   return ids
 end
 
--- None of them may be claimed in the same step: it waits in two sets.
+-- None of them may be claimed in the same sync: it waits in two sets.
 function row_results.need_untold(s, ids, from, to)
   for i = from, to do
     if s.is_told[ids[i]] then
-      row_step.odd()
+      row_sync.odd()
     end
   end
 end

@@ -1,4 +1,4 @@
--- The rows that start or are parked, in a step over rows.
+-- The rows that start or are parked, in a sync over rows.
 
 local row_starts = module 'rows/starts'
 local starting, events, row_gates, row_waiters = use(
@@ -120,7 +120,7 @@ local function pass(s, b, i, fence)
   return 0
 end
 
--- Start or park the first n rows, until the step has claimed `most`. Rows side by side that begin
+-- Start or park the first n rows, until the sync has claimed `most`. Rows side by side that begin
 -- alike start together. -> how many rows, how many of them were parked
 function row_starts.handle_rows(s, b, n, most)
   local first, i, parked, k = s.number - 1, 0, 0, 1

@@ -1,4 +1,4 @@
--- The tenants of fair queues in a step over rows: what its ends charge them with, and what is
+-- The tenants of fair queues in a sync over rows: what its ends charge them with, and what is
 -- written of them. Whose turn it is: turns.lua. In a transaction: fair/charges.lua. Odd are a queue
 -- that becomes fair or is so no more (fair/passes.lua), and rows that do not fit each other.
 --
@@ -14,8 +14,8 @@
 -- next_was, next: in R:fair-next:<queue>}
 
 local row_tenants = module 'rows/tenants'
-local charges, tenants, usage, row_step, writes = use(
-  'fair/charges', 'fair/tenants', 'fair/usage', 'rows/step', 'rows/writes')
+local charges, tenants, usage, row_sync, writes = use(
+  'fair/charges', 'fair/tenants', 'fair/usage', 'rows/sync', 'rows/writes')
 local DEBTS = 64 -- that an idle queue may still have
 local TICK_US = tenants.TICK_US
 
@@ -26,7 +26,7 @@ local function open(s, queue, weights)
   local was = redis.call('HGET', s.R .. ':fair', queue)
   local time, since, todo = tenants.read_state(was or nil)
   if not whole(time) or not whole(since) or todo ~= '' then
-    row_step.odd()
+    row_sync.odd()
   end
   local f = {name = queue, weights = weights, was = was, time = whole(time), since = whole(since),
              tenants = {}, list = {}, part = 0, more = 0, n_woken = 0, used = {},
@@ -51,13 +51,13 @@ end
 local function time_of(score)
   local time = score and tonumber(score)
   if time and time % 1 ~= 0 then
-    row_step.odd()
+    row_sync.odd()
   end
   return time
 end
 row_tenants.time_of = time_of
 
--- -> the row of a tenant of which the step knew nothing. It has all its fields from the start:
+-- -> the row of a tenant of which the sync knew nothing. It has all its fields from the start:
 -- then Lua gives it room once.
 function row_tenants.new_row(f, name, score)
   local time, n = time_of(score), #f.list + 1
@@ -92,7 +92,7 @@ function row_tenants.reset_idle(s, f)
   end
   local rows = redis.call('ZRANGE', key_of(s, f, '-debts'), 0, DEBTS, 'WITHSCORES')
   if #rows > 2 * DEBTS then
-    row_step.odd()
+    row_sync.odd()
   end
   f.is_reset, f.time, f.since, f.gone = true, 0, 0, {}
   for i = 1, #rows, 2 do

@@ -1,4 +1,4 @@
--- Whose turn it is in a fair queue, in a step over rows (in a transaction: fair/turns.lua). Odd are
+-- Whose turn it is in a fair queue, in a sync over rows (in a transaction: fair/turns.lua). Odd are
 -- jobs that are parked or let in there, and rows of R:fair-jobs that do not wait.
 --
 -- A chunk of a fair queue has of: the tenant of each row (tenants.lua), and sets: the number of its
@@ -11,8 +11,8 @@
 -- how their lines begin.
 
 local row_turns = module 'rows/turns'
-local waiting, charges, tenants, turns, row_step, row_tenants = use(
-  'claim/waiting', 'fair/charges', 'fair/tenants', 'fair/turns', 'rows/step', 'rows/tenants')
+local waiting, charges, tenants, turns, row_sync, row_tenants = use(
+  'claim/waiting', 'fair/charges', 'fair/tenants', 'fair/turns', 'rows/sync', 'rows/tenants')
 local key_of = row_tenants.key_of
 
 -- ---- who has due jobs
@@ -20,7 +20,7 @@ local key_of = row_tenants.key_of
 -- A tenant gets due jobs. owed: its debt in Redis, false for none
 local function awake(f, t, owed, due)
   if t.is_active then
-    row_step.odd() -- it is in both lists
+    row_sync.odd() -- it is in both lists
   end
   local debt = t.debt or row_tenants.time_of(owed) or 0
   t.time, t.owed = math.max(debt, f.time), owed
@@ -74,7 +74,7 @@ end
 
 -- ---- the jobs of one tenant
 
--- The step meets a tenant.
+-- The sync meets a tenant.
 local function meet(f, t)
   t.record = f.record_begin .. (t.name ~= '' and ' K=' .. t.name or '') .. '\n'
   t.share = f.share_begin .. t.name
@@ -161,13 +161,13 @@ local function need_waiting(f)
         text = int(known)
       end
       if scores[i] ~= text and (not scores[i] or to_due(scores[i]) ~= known) then
-        row_step.odd()
+        row_sync.odd()
       end
     end
   end
 end
 
--- As in fair/turns.lua; the step knows only those that ran.
+-- As in fair/turns.lua; the sync knows only those that ran.
 local function follow(f)
   local top = f.time
   for _, t in ipairs(f.list) do
@@ -192,7 +192,7 @@ function row_turns.gather(s, f, room)
     return take(s, f, b, t, most)
   end)
   if b.n == 0 and line[1] then
-    row_step.odd()
+    row_sync.odd()
   end
   sort_out(s, f, b)
   need_waiting(f)
@@ -248,7 +248,7 @@ function row_turns.leave(s, f, b, n, taken)
   return is_idle
 end
 
--- -> when the first job of a set is due that the step has not taken; nil: there is none
+-- -> when the first job of a set is due that the sync has not taken; nil: there is none
 local function first_left(set)
   local is_taken = {}
   for i = 1, set.to do

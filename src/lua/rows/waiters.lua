@@ -1,15 +1,15 @@
--- The waiters of gates in a step over rows (gates/waiters.lua has the keys): the first jobs of
+-- The waiters of gates in a sync over rows (gates/waiters.lua has the keys): the first jobs of
 -- the first queue that waits come in, and jobs before a shut gate are parked.
 --
 -- Of a gate: tickets: queue -> {was, now}, texts, false for none: its ticket among the waiters;
 -- lines: queue -> {key, out: {ids, tickets} of those that come in, ids, scores: of those that are
--- parked}; is_emptied: all its waiters came in. Of the step: parked_of: queue -> {ids, scores} of
+-- parked}; is_emptied: all its waiters came in. Of the sync: parked_of: queue -> {ids, scores} of
 -- those that are parked, out: queue -> {ids, scores, spots} of those that come in, spots:
 -- {id, text}* of those that are parked.
 
 local row_waiters = module 'rows/waiters'
-local waiters, row_gates, plans, row_step = use(
-  'gates/waiters', 'rows/gates', 'rows/plan', 'rows/step')
+local waiters, row_gates, plans, row_sync = use(
+  'gates/waiters', 'rows/gates', 'rows/plan', 'rows/sync')
 local OPEN_MAX, PASSED_OVER_MAX = waiters.OPEN_MAX, waiters.PASSED_OVER_MAX
 
 -- May so many more jobs of the queue come in? There is room for more than that, or it is odd: the
@@ -17,10 +17,10 @@ local OPEN_MAX, PASSED_OVER_MAX = waiters.OPEN_MAX, waiters.PASSED_OVER_MAX
 local function need_room(s, queue, n)
   local has = s.let_in[queue] and #s.let_in[queue] or 0
   if has + n > (s.room[queue] or 0) or s.offers + n > OPEN_MAX then
-    row_step.odd()
+    row_sync.odd()
   end
   if has == 0 and redis.call('EXISTS', s.R .. ':granted:' .. queue) == 1 then
-    row_step.odd()
+    row_sync.odd()
   end
 end
 
@@ -30,12 +30,12 @@ local function row_of(s, g, id, text)
   local ticket, over, due, rest = string.match(text or '', '^(%d+) (%d+) (%d+) 1\n(.+)$')
   if rest ~= g.id or #ticket > 16 or #due > 15 or #over > 2 or
      tonumber(over) >= PASSED_OVER_MAX then
-    row_step.odd()
+    row_sync.odd()
   end
   local begin, rank = string.sub(id, 1, 2), tonumber(string.sub(id, 3), 36)
   s.id_begin = s.id_begin or begin
   if begin ~= s.id_begin or not rank then
-    row_step.odd()
+    row_sync.odd()
   end
   return {id = id, due = tonumber(due), gate = g, rank = rank}
 end
@@ -50,7 +50,7 @@ local function let_in(s, g, queue, line)
   local n = #out.ids
   for i = 1, #ids do
     if not scores[i] then
-      row_step.odd()
+      row_sync.odd()
     end
     list[#list + 1] = row_of(s, g, ids[i], spots[i])
     out.ids[n + i], out.scores[n + i], out.spots[n + i] = ids[i], scores[i], spots[i]
@@ -89,7 +89,7 @@ local function open(s, g)
   local first = g.first
   local queue, second = first[1], first[4]
   if string.find(queue, '^[@=]') then
-    row_step.odd()
+    row_sync.odd()
   end
   local line = line_of(s, g, queue)
   local most = math.min(free, OPEN_MAX)
@@ -101,7 +101,7 @@ local function open(s, g)
   local next_ticket = rows[2 * n + 2]
   local stays = next_ticket or second
   if n == 0 or stays and n < free then
-    row_step.odd() -- more may come in: than a call offers, or of another waiter
+    row_sync.odd() -- more may come in: than a call offers, or of another waiter
   end
   need_room(s, queue, n)
   local ids, tickets = {}, {}
@@ -124,7 +124,7 @@ function row_waiters.open_gates(s)
     if row_gates.is_awaited(g) then
       n = n + 1
       if n > OPEN_MAX then
-        row_step.odd()
+        row_sync.odd()
       end
       open(s, g)
     end
@@ -133,12 +133,12 @@ end
 
 -- ---- parking
 
--- The first job of the queue that is parked at this gate in this step: look at the keys.
+-- The first job of the queue that is parked at this gate in this sync: look at the keys.
 local function begin_line(s, g, queue, line, id)
   local R = s.R
   if redis.call('ZSCORE', line.key, id) or redis.call('HGET', R .. ':parked', id) or
      redis.call('ZSCORE', R .. ':parked:' .. queue, id) then
-    row_step.odd()
+    row_sync.odd()
   end
   if not g.tickets[queue] then
     local was = redis.call('ZSCORE', g.wait, queue)
@@ -150,7 +150,7 @@ end
 function row_waiters.park(s, queue, id, gates, at, due, fence)
   local g, ticket = gates[at], int(fence)
   if g.kind == 'rate' then
-    row_step.odd() -- its timer says when it opens
+    row_sync.odd() -- its timer says when it opens
   end
   local line = line_of(s, g, queue)
   if not line.ids[1] then

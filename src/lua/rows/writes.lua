@@ -1,4 +1,4 @@
--- The writes of a step over rows: planned in one order, checked for rights, made, and undone if one
+-- The writes of a sync over rows: planned in one order, checked for rights, made, and undone if one
 -- fails. Additions come first, since removals undo them; the records of ended jobs, which were not
 -- read, are deleted last.
 --
@@ -7,8 +7,8 @@
 -- and values of what it replaces, nil for nothing.
 
 local writes = module 'rows/writes'
-local rights, row_step, row_tenants, series, commit = use(
-  'core/rights', 'rows/step', 'rows/tenants', 'series/series', 'txn/commit')
+local rights, row_sync, row_tenants, series, commit = use(
+  'core/rights', 'rows/sync', 'rows/tenants', 'series/series', 'txn/commit')
 local LOCK_FIELDS = {'holder', 'until', 'fence', 'depth', 'since'}
 writes.LOCK_FIELDS = LOCK_FIELDS
 
@@ -118,7 +118,7 @@ end
 function writes.need_absent(key, ids)
   for _, score in ipairs(redis.call('ZMSCORE', key, unpack(ids))) do
     if score then
-      row_step.odd()
+      row_sync.odd()
     end
   end
 end
@@ -197,7 +197,7 @@ function writes.write_all(s)
   local lists = {adds, removals}
   removals[#removals + 1] = s.last
   if not rights.may_all(lists) then
-    row_step.odd() -- the transaction tells which right is missing
+    row_sync.odd() -- the transaction tells which right is missing
   end
   local done, why = write(lists)
   if why then

@@ -64,7 +64,7 @@ end
 -- A call that may end many jobs counts the bytes that it moves, and leaves the rest to the next
 -- call when it has moved so many: a copy of large payloads takes longer than all else that it does.
 local CALL_BYTES = 1048576
-txn.CALL_BYTES = CALL_BYTES -- of a step over rows, too
+txn.CALL_BYTES = CALL_BYTES -- of a sync over rows, too
 
 function txn.spend(bytes)
   txn.bytes, txn.is_used = txn.bytes + bytes, true

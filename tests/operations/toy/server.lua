@@ -1,4 +1,4 @@
--- A toy Redis: what the library gets as `redis`. It has the commands that adds, registrations and steps use; a command or
+-- A toy Redis: what the library gets as `redis`. It has the commands that adds, registrations and syncs use; a command or
 -- an option that it does not know fails the call by name, whatever the library makes of the error, so that no false
 -- number comes of it. run compares all that it answers and keeps with a real server.
 local keys = require 'toy.keys'

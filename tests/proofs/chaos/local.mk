@@ -7,7 +7,7 @@ tests_proofs_chaos_test_chaos_SOURCES = tests/proofs/chaos/test_chaos.c tests/pr
 	tests/proofs/chaos/judge.c tests/proofs/chaos/judge.h tests/proofs/chaos/ledger.c tests/proofs/chaos/ledger.h \
 	tests/proofs/chaos/moves.c tests/proofs/chaos/moves.h tests/proofs/chaos/moves_batch.c \
 	tests/proofs/chaos/moves_foreign.c \
-	tests/proofs/chaos/moves_gates.c tests/proofs/chaos/moves_jobs.c tests/proofs/chaos/moves_step.c \
+	tests/proofs/chaos/moves_gates.c tests/proofs/chaos/moves_jobs.c tests/proofs/chaos/moves_sync.c \
 	tests/proofs/chaos/moves_workers.c tests/proofs/chaos/names.c tests/proofs/chaos/names.h \
 	tests/proofs/chaos/rates.c tests/proofs/chaos/rates.h tests/proofs/chaos/finding.c tests/proofs/chaos/finding.h \
 	tests/proofs/chaos/world.c tests/proofs/chaos/world.h

@@ -9,7 +9,7 @@ static const struct {
 } moves[] = {{170, move_add},     {25, move_add_many}, {15, move_add_raw},   {35, move_cancel},
              {35, move_job},      {15, move_pause},    {4, move_purge},      {15, move_read},
              {15, move_register}, {30, move_beat},     {15, move_reconcile}, {10, move_reap},
-             {6, move_leave},     {20, move_tidy},     {25, move_program},   {320, move_step},
+             {6, move_leave},     {20, move_tidy},     {25, move_program},   {320, move_sync},
              {70, move_lock},     {50, move_unlock},   {15, move_renew},     {20, move_throttle},
              {60, move_limit},    {30, move_foreign},  {60, move_batch},     {60, move_keep}};
 
@@ -24,7 +24,7 @@ static void choose(struct world *w)
     at = dice_below(&w->dice, all);
     while (at >= moves[i].weight)
         at -= moves[i++].weight;
-    (is_crowded && i < ADDS ? move_step : moves[i].move)(w);
+    (is_crowded && i < ADDS ? move_sync : moves[i].move)(w);
 }
 
 /* Mostly a little; sometimes a jump, also back. */

@@ -38,7 +38,7 @@ void option_batch(struct world *w, int percent, struct job *o);
 /* Seal the batch of this name. */
 void batch_seal(struct world *w, int name);
 
-/* ---- workers (moves_workers.c, moves_step.c) */
+/* ---- workers (moves_workers.c, moves_sync.c) */
 
 void move_register(struct world *w);
 void move_beat(struct world *w);
@@ -47,7 +47,7 @@ void move_reap(struct world *w);
 void move_leave(struct world *w);
 void move_tidy(struct world *w);
 void move_program(struct world *w); /* enter, exit */
-void move_step(struct world *w);
+void move_sync(struct world *w);
 void move_keep(struct world *w); /* a step of a running job is kept, or asked for */
 /* Returns a registered worker that is not written off; NULL: there is none. */
 struct worker *move_pick_worker(struct world *w, bool is_program);
@@ -57,7 +57,7 @@ void worker_enter(struct world *w);
 void worker_beat(struct world *w, struct worker *v);
 void worker_reap(struct world *w, const struct worker *v, struct worker *victim, int crashes);
 void worker_tidy(struct world *w, const struct worker *v);
-/* A step that reports all jobs of this worker as done and has room for all queues. */
+/* A sync that reports all jobs of this worker as done and has room for all queues. */
 void worker_finish(struct world *w, struct worker *v);
 
 /* ---- gates (moves_gates.c) */

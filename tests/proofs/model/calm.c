@@ -146,7 +146,7 @@ static bool is_buried(const struct conf *c, const struct state *s)
 static bool next(const struct conf *c, struct state *s, struct move *m)
 {
     static const uint8_t order[] = {DELIVER, EXECUTE,   LINK_UP,   END_LOST,
-                                    END,     SEND_STEP, SEND_REAP, SEND_BEAT};
+                                    END,     SEND_SYNC, SEND_REAP, SEND_BEAT};
 
     if (revive(c, s, m))
         return true;
@@ -156,7 +156,7 @@ static bool next(const struct conf *c, struct state *s, struct move *m)
                 *m = (struct move){.kind = order[i], .worker = (uint8_t)w, .job = (uint8_t)j};
                 if (s->workers[w].process != UP)
                     continue;
-                /* The job that a step considers first: any that is possible. */
+                /* The job that a sync considers first: any that is possible. */
                 if (order[i] == EXECUTE)
                     m->choice = (uint8_t)j;
                 if (move_apply(c, s, m))

@@ -30,12 +30,12 @@ static bool link_up(const struct conf *c, struct state *s, const struct move *m)
     return true;
 }
 
-/* A step with room has one choice for each job that it could claim first. All other calls have one
+/* A sync with room has one choice for each job that it could claim first. All other calls have one
  * choice, 0. */
 static bool is_choice(const struct conf *c, const struct state *s, const struct call *call,
                       unsigned choice)
 {
-    if (call->kind != STEP || call->room == 0)
+    if (call->kind != SYNC || call->room == 0)
         return choice == 0;
     for (unsigned j = 0; j < c->jobs; j++) {
         if (store_can_claim(c, s, j))
@@ -101,9 +101,9 @@ static bool execute_stray(const struct conf *c, struct state *s, const struct mo
 
 /* ---- what a worker does */
 
-static bool send_step(const struct conf *c, struct state *s, const struct move *m)
+static bool send_sync(const struct conf *c, struct state *s, const struct move *m)
 {
-    return worker_send_step(c, s, m->worker);
+    return worker_send_sync(c, s, m->worker);
 }
 
 /* The regular beat is one move. A lost beat or answer would be the same as a link that broke before
@@ -346,7 +346,7 @@ static const struct kind {
     uint8_t choices;
 } kinds[MOVES] = {
     [LINK_UP] = {"has a link", link_up, true, false, 1},
-    [SEND_STEP] = {"sends a step", send_step, true, false, 1},
+    [SEND_SYNC] = {"sends a sync", send_sync, true, false, 1},
     [SEND_BEAT] = {"beats", send_beat, true, false, 1},
     [SEND_REAP] = {"sends a reap", send_reap, true, false, 1},
     [SEND_LEAVE] = {"sends a leave", send_leave, true, false, 1},
@@ -405,7 +405,7 @@ void moves_each(const struct conf *c, const struct state *s, visit_f *visit, voi
 static void print_call(const struct conf *c, const struct call *call, FILE *out)
 {
     static const char *const names[] = {"nothing", "registration", "beat", "reconcile",
-                                        "step",    "reap",         "leave"};
+                                        "sync",    "reap",         "leave"};
     static const char *const verbs[] = {"", "done", "retry", "dead", "release"};
 
     fprintf(out, "%s", names[call->kind]);
@@ -429,7 +429,7 @@ static void print_answer(const struct conf *c, const struct call *call, const st
     static const char *const statuses[] = {"ok", "dead", "unknown", "link", "refused"};
 
     fprintf(out, " (%s", statuses[a->status]);
-    for (unsigned j = 0; call->kind == STEP && j < c->jobs; j++) {
+    for (unsigned j = 0; call->kind == SYNC && j < c->jobs; j++) {
         if (a->start[j] != 0)
             fprintf(out, ", claimed job %u start %u", j, a->start[j]);
         if (a->cancels & BIT(j))

@@ -9,7 +9,7 @@
 
 enum move_kind {
     LINK_UP,
-    SEND_STEP,
+    SEND_SYNC,
     SEND_BEAT,
     SEND_REAP,
     SEND_LEAVE,

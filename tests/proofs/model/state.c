@@ -58,7 +58,7 @@ static void each_number(const struct conf *c, struct state *s, number_f *f, void
         numbers_of_call(&w->stray, f, arg);
         if (w->call.is_answered) {
             f(&w->answer.seen, arg);
-            if (w->call.kind == REGISTER || w->call.kind == STEP)
+            if (w->call.kind == REGISTER || w->call.kind == SYNC)
                 f(&w->answer.number, arg);
         }
     }
@@ -195,7 +195,7 @@ void state_tidy_history(const struct conf *c, struct state *s)
         for (unsigned i = 0; i < c->workers; i++) {
             const struct worker *w = &s->workers[i];
 
-            if (w->call.kind == STEP && w->call.is_answered)
+            if (w->call.kind == SYNC && w->call.is_answered)
                 unheard |= (uint16_t)(1U << w->answer.start[j]);
             for (unsigned start = 1; start <= STARTS_MAX; start++) {
                 if (w->slots[j].start == start || names(&w->call, j, start) ||

@@ -92,7 +92,7 @@ struct redis {
 
 /* ---- calls */
 
-enum call_kind { NO_CALL, REGISTER, BEAT, RECONCILE, STEP, REAP, LEAVE };
+enum call_kind { NO_CALL, REGISTER, BEAT, RECONCILE, SYNC, REAP, LEAVE };
 enum status { OK, SAID_DEAD, SAID_UNKNOWN, SAID_LINK, REFUSED };
 enum verb { NO_VERB, SAY_DONE, SAY_RETRY, SAY_DEAD, SAY_RELEASE };
 /* How the counter in a reap compares to the victim's present one. Counters never repeat, so a beat
@@ -106,7 +106,7 @@ struct call {
     uint8_t epoch, link;
     uint8_t life, seq, seen, old; /* REGISTER; seen: also RECONCILE */
     uint8_t victim, counter;      /* REAP */
-    uint8_t running, room;        /* STEP: HELD, MAX */
+    uint8_t running, room;        /* SYNC: HELD, MAX */
     uint8_t start[JOBS_MAX];      /* of each result or held job, 0: none */
     uint8_t attempt[JOBS_MAX];
     uint8_t verb[JOBS_MAX];
@@ -119,9 +119,9 @@ struct answer {
     uint8_t count;      /* BEAT: jobs held; REAP: is there more? */
     uint8_t is_rewound; /* REGISTER */
     uint8_t seen;       /* REGISTER, BEAT: the highest epoch in R:workers */
-    uint8_t cancels;    /* STEP: jobs, as bits */
+    uint8_t cancels;    /* SYNC: jobs, as bits */
     uint8_t word[JOBS_MAX];
-    uint8_t start[JOBS_MAX]; /* STEP: of each claimed job, 0: none */
+    uint8_t start[JOBS_MAX]; /* SYNC: of each claimed job, 0: none */
     uint8_t attempt[JOBS_MAX];
     uint8_t crashes[JOBS_MAX];
 };

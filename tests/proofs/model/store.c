@@ -201,7 +201,7 @@ static void release_unheard(const struct conf *c, struct state *s, uint8_t epoch
     }
 }
 
-/* ---- v2_step: settle */
+/* ---- v1_sync: settle */
 
 static bool fits(const struct conf *c, const struct job *job, const struct call *call, unsigned j)
 {
@@ -251,7 +251,7 @@ static void settle(const struct conf *c, struct state *s, const struct call *cal
     }
 }
 
-/* ---- v2_step: claim */
+/* ---- v1_sync: claim */
 
 bool store_can_claim(const struct conf *c, const struct state *s, unsigned j)
 {
@@ -301,8 +301,8 @@ static uint8_t cancels(const struct conf *c, const struct redis *r, uint8_t epoc
     return mine;
 }
 
-static void step(const struct conf *c, struct state *s, const struct call *call, unsigned first,
-                 struct answer *a)
+static void do_sync(const struct conf *c, struct state *s, const struct call *call, unsigned first,
+                    struct answer *a)
 {
     a->status = (uint8_t)linked(c, &s->redis, call);
     if (a->status == OK || (c->variant & NO_FENCE))
@@ -566,8 +566,8 @@ void store_execute(const struct conf *c, struct state *s, unsigned worker, const
     case RECONCILE:
         reconcile(c, s, call, answer);
         break;
-    case STEP:
-        step(c, s, call, first, answer);
+    case SYNC:
+        do_sync(c, s, call, first, answer);
         break;
     case REAP:
         reap(c, s, call, answer);

@@ -7,12 +7,12 @@
 
 #include "state.h"
 
-/* Execute a call of a worker. first: the job that a step considers first. Any order is possible,
+/* Execute a call of a worker. first: the job that a sync considers first. Any order is possible,
  * since due times are not in the model. */
 void store_execute(const struct conf *c, struct state *s, unsigned worker, const struct call *call,
                    unsigned first, struct answer *answer);
 
-/* Could a step with room claim this job now? */
+/* Could a sync with room claim this job now? */
 bool store_can_claim(const struct conf *c, const struct state *s, unsigned job);
 
 /* add.lua, cancel.lua, retry.lua. False: refused. */

@@ -45,7 +45,7 @@ static void test_what_is_shipped_holds(void **state)
         printf("figure model: %zu states, every property holds in each\n", states);
 }
 
-/* With two jobs, the step that tells a retry need not claim the same job at once. This
+/* With two jobs, the sync that tells a retry need not claim the same job at once. This
  * configuration found a retry that was applied twice. */
 static void test_link_of_two_jobs(void **state)
 {

@@ -142,7 +142,7 @@ static bool is_free(const struct worker *w)
     return w->process == UP && w->state == READY && w->call.kind == NO_CALL;
 }
 
-/* A step without results that would find nothing to do is left out: it changes nothing. */
+/* A sync without results that would find nothing to do is left out: it changes nothing. */
 static bool has_cause(const struct conf *c, const struct state *s, const struct worker *w)
 {
     if (has_results(c, w))
@@ -157,13 +157,13 @@ static bool has_cause(const struct conf *c, const struct state *s, const struct 
     return false;
 }
 
-bool worker_send_step(const struct conf *c, struct state *s, unsigned i)
+bool worker_send_sync(const struct conf *c, struct state *s, unsigned i)
 {
     struct worker *w = &s->workers[i];
 
     if (!is_free(w) || !has_cause(c, s, w))
         return false;
-    w->call = (struct call){.kind = STEP,
+    w->call = (struct call){.kind = SYNC,
                             .epoch = w->epoch,
                             .link = w->link,
                             .running = (uint8_t)count_running(c, w),
@@ -347,7 +347,7 @@ static void take_reconcile(const struct conf *c, struct state *s, struct worker 
     become_ready(s, w);
 }
 
-/* ---- steps */
+/* ---- syncs */
 
 static void end_with(struct slot *slot, enum verb verb)
 {
@@ -395,7 +395,7 @@ static void take_claim(const struct conf *c, struct state *s, struct worker *w,
         start(s, w, slot, j);
 }
 
-static void take_step(const struct conf *c, struct state *s, struct worker *w,
+static void take_sync(const struct conf *c, struct state *s, struct worker *w,
                       const struct answer *a)
 {
     if (is_not_ok(c, w, a->status))
@@ -442,7 +442,7 @@ void worker_deliver(const struct conf *c, struct state *s, unsigned i, bool know
 
     memset(&w->call, 0, sizeof(w->call));
     memset(&w->answer, 0, sizeof(w->answer));
-    if (call.kind == REGISTER || call.kind == STEP) {
+    if (call.kind == REGISTER || call.kind == SYNC) {
         /* Even after a rewind, no worker is given a number that is not above all that it knows. */
         if (a.number != 0 && a.number <= w->seen)
             s->history.wrong |= TICKED_TWICE;
@@ -459,8 +459,8 @@ void worker_deliver(const struct conf *c, struct state *s, unsigned i, bool know
     case RECONCILE:
         take_reconcile(c, s, w, &a);
         break;
-    case STEP:
-        take_step(c, s, w, &a);
+    case SYNC:
+        take_sync(c, s, w, &a);
         break;
     case REAP:
         take_reap(w, &call, &a);

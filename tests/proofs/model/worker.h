@@ -11,7 +11,7 @@
 enum ending { SUCCEEDS, FAILS, IS_KILLED };
 
 /* What a worker may send when it is ready and no call is under way. False: it has no reason to. */
-bool worker_send_step(const struct conf *c, struct state *s, unsigned w);
+bool worker_send_sync(const struct conf *c, struct state *s, unsigned w);
 bool worker_send_beat(struct worker *w);
 bool worker_send_reap(struct worker *w);
 bool worker_send_leave(const struct conf *c, struct worker *w);

@@ -45,20 +45,20 @@ nth.words('batches', 'later_v1_purge aside dead 100', free('dead'), true)
 nth.words('batches', 'later_batch_cancel b', free('one', 'two', 'fails', 'fails2', 'lock', 'stop', 'vback', 'vdies', 'door1',
                                                  'wait', 'late'), true)
 
-nth.step_scenario('batch: in groups', 'batches', {short = {{'mail', 'plain', 'one', 'two'}}, queues = {}})
-nth.step_scenario('batch: in groups, the last one', 'batches', {short = {{'mail', 'last', 'plain'}}, queues = {}})
-nth.step_scenario('batch: in groups, with a gate', 'batches', {short = {{'gate', 'lock'}, {'mail', 'plain'}}, queues = {}})
-nth.step_scenario('batch: in groups, and one is cancelled', 'batches', {short = {{'mail', 'stop', 'one'}}, queues = {}})
-nth.step_scenario('batch: the last one is kept', 'batches', {results = {{'last', 'done', 3600000}}, queues = {}})
-nth.step_scenario('batch: the last one dies', 'batches', {results = {{'last', 'dead', 100}}, queues = {}})
-nth.step_scenario('batch: deaths', 'batches', {results = {{'fails', 'dead', 100}, {'fails2', 'dead', 100}}})
-nth.step_scenario('batch: a child joins its sealed batch', 'batches', {
+nth.sync_scenario('batch: in groups', 'batches', {short = {{'mail', 'plain', 'one', 'two'}}, queues = {}})
+nth.sync_scenario('batch: in groups, the last one', 'batches', {short = {{'mail', 'last', 'plain'}}, queues = {}})
+nth.sync_scenario('batch: in groups, with a gate', 'batches', {short = {{'gate', 'lock'}, {'mail', 'plain'}}, queues = {}})
+nth.sync_scenario('batch: in groups, and one is cancelled', 'batches', {short = {{'mail', 'stop', 'one'}}, queues = {}})
+nth.sync_scenario('batch: the last one is kept', 'batches', {results = {{'last', 'done', 3600000}}, queues = {}})
+nth.sync_scenario('batch: the last one dies', 'batches', {results = {{'last', 'dead', 100}}, queues = {}})
+nth.sync_scenario('batch: deaths', 'batches', {results = {{'fails', 'dead', 100}, {'fails2', 'dead', 100}}})
+nth.sync_scenario('batch: a child joins its sealed batch', 'batches', {
   results = {{'last', 'done', 0, '', {{'uniq', 'batch', 'last'}}},
              {'one', 'done', 0, '', {{'uniq'}, {'keyed', 'batch', 'open'}}}}})
-nth.step_scenario('batch: no end', 'batches', {results = {{'one', 'retry', 500}, {'two', 'release', 0}, {'stop', 'release', 0}}})
-nth.step_scenario('batch: all of them, and claims', 'batches', {
+nth.sync_scenario('batch: no end', 'batches', {results = {{'one', 'retry', 500}, {'two', 'release', 0}, {'stop', 'release', 0}}})
+nth.sync_scenario('batch: all of them, and claims', 'batches', {
   results = {{'fails', 'dead', 100}, {'two', 'done'}, {'stop', 'retry', 0}}, short = {{'mail', 'one', 'last'}, {'gate', 'lock'}}})
-nth.step_scenario('batch: expired jobs', 'batches', {queues = {'mail'}})
+nth.sync_scenario('batch: expired jobs', 'batches', {queues = {'mail'}})
 nth.scenario{name = 'batch: reap', stage = 'batches', call = function(m)
   return {'later_v1_reap', m.name.W1, m.name.V, '1', '5', '100'}
 end, after = function(m)

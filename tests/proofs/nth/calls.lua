@@ -139,7 +139,7 @@ nth.scenario{name = 'unlock with a job that waits', stage = 'gates', is_atomic =
   m.fate.turn2 = 'run'
   m.gates.turn2 = {'lock:turn'}
   local epoch = m.name.W2
-  nth.take_claims(m, epoch, nth.must(unpack(nth.step_args(m, epoch, 1, {}, {'gate'}))))
+  nth.take_claims(m, epoch, nth.must(unpack(nth.sync_args(m, epoch, 1, {}, {'gate'}))))
   m.callers[#m.callers + 1] = {'later_unlock', 'turn', 'ann'}
 end, call = function() return {'later_unlock', 'turn', 'ann'} end}
 nth.scenario{name = 'unlock with a caller that waits', stage = 'gates', is_atomic = true, prepare = function(m)

@@ -20,57 +20,57 @@ nth.words('chains', 'later_v1_import mail 2 then sms,uniq on_dead keyed new|',
 
 -- ---- a job ends well
 
-nth.step_scenario('chain: in groups', 'chains', {short = {{'mail', 'plain', 'three', 'two'}}, queues = {}})
-nth.step_scenario('chain: in groups, and claims', 'chains', {short = {{'mail', 'plain', 'three', 'two'}}})
-nth.step_scenario('chain: in groups, with a gate', 'chains', {short = {{'gate', 'lock'}, {'mail', 'plain'}}, queues = {}})
-nth.step_scenario('chain: in groups, with a unique key', 'chains', {short = {{'uniq', 'uniq'}}, queues = {}})
-nth.step_scenario('chain: in groups, and one is cancelled', 'chains', {short = {{'mail', 'stop', 'two', 'plain'}}, queues = {}})
-nth.step_scenario('chain: in the long form', 'chains', {results = {{'three', 'done'}, {'plain', 'done'}}, queues = {}})
-nth.step_scenario('chain: a result', 'chains', {results = {{'res', 'result', 0, 'res|result'}}, queues = {}})
-nth.step_scenario('chain: a result for nobody', 'chains', {results = {{'plain', 'result', 0, 'result'}}, queues = {}})
-nth.step_scenario('chain: a large result', 'chains', {results = {{'res', 'result', 0, 'BIG'}}})
-nth.step_scenario('chain: a kept job', 'chains', {results = {{'two', 'done', 3600000}}, queues = {}})
-nth.step_scenario('chain: a large payload moves', 'chains', {results = {{'large', 'done'}}, queues = {}})
-nth.step_scenario('chain: a large payload is copied', 'chains', {results = {{'large', 'done', 3600000}}, queues = {}})
-nth.step_scenario('chain: a result instead of a large payload', 'chains', {
+nth.sync_scenario('chain: in groups', 'chains', {short = {{'mail', 'plain', 'three', 'two'}}, queues = {}})
+nth.sync_scenario('chain: in groups, and claims', 'chains', {short = {{'mail', 'plain', 'three', 'two'}}})
+nth.sync_scenario('chain: in groups, with a gate', 'chains', {short = {{'gate', 'lock'}, {'mail', 'plain'}}, queues = {}})
+nth.sync_scenario('chain: in groups, with a unique key', 'chains', {short = {{'uniq', 'uniq'}}, queues = {}})
+nth.sync_scenario('chain: in groups, and one is cancelled', 'chains', {short = {{'mail', 'stop', 'two', 'plain'}}, queues = {}})
+nth.sync_scenario('chain: in the long form', 'chains', {results = {{'three', 'done'}, {'plain', 'done'}}, queues = {}})
+nth.sync_scenario('chain: a result', 'chains', {results = {{'res', 'result', 0, 'res|result'}}, queues = {}})
+nth.sync_scenario('chain: a result for nobody', 'chains', {results = {{'plain', 'result', 0, 'result'}}, queues = {}})
+nth.sync_scenario('chain: a large result', 'chains', {results = {{'res', 'result', 0, 'BIG'}}})
+nth.sync_scenario('chain: a kept job', 'chains', {results = {{'two', 'done', 3600000}}, queues = {}})
+nth.sync_scenario('chain: a large payload moves', 'chains', {results = {{'large', 'done'}}, queues = {}})
+nth.sync_scenario('chain: a large payload is copied', 'chains', {results = {{'large', 'done', 3600000}}, queues = {}})
+nth.sync_scenario('chain: a result instead of a large payload', 'chains', {
   results = {{'large', 'result', 0, 'large|result'}, {'large2', 'result', 3600000, 'large2|result'}}, queues = {}})
-nth.step_scenario('chain: all of them, and claims', 'chains', {
+nth.sync_scenario('chain: all of them, and claims', 'chains', {
   results = {{'three', 'done'}, {'res', 'result', 0, 'res|result'}, {'large', 'done'}, {'large2', 'done', 3600000},
              {'lock', 'done'}, {'fails', 'dead', 100}, {'fails2', 'dead', 100}, {'stop', 'done'}},
   short = {{'mail', 'plain', 'two'}, {'uniq', 'uniq'}}})
 
-nth.step_scenario('chain: once more', 'chains', {is_second = true, queues = {},
+nth.sync_scenario('chain: once more', 'chains', {is_second = true, queues = {},
   results = {{'three', 'done'}, {'res', 'result', 0, 'res|result'}, {'large2', 'done', 3600000}, {'fails2', 'dead', 100}},
   short = {{'mail', 'plain', 'two'}, {'uniq', 'uniq'}}})
 
 -- ---- children
 
-nth.step_scenario('children: two', 'chains', {
+nth.sync_scenario('children: two', 'chains', {
   results = {{'plain', 'done', 0, '', {{'keyed'}, {'sms', 'in', '5m'}}}}, queues = {}})
-nth.step_scenario('children: with all options', 'chains', {results = {{'plain', 'done', 0, '', {
+nth.sync_scenario('children: with all options', 'chains', {results = {{'plain', 'done', 0, '', {
   {'keyed', 'priority', '1', 'key', 'k', 'attempts', '3', 'keep', '1h', 'token', 't', is_big = true},
   {'uniq', 'unique', 'fresh', 'lock', 'window'}}}}, queues = {}})
-nth.step_scenario('children: with a next job and a result', 'chains', {results = {
+nth.sync_scenario('children: with a next job and a result', 'chains', {results = {
   {'res', 'result', 0, 'res|result', {{'uniq'}}}, {'large', 'done', 0, '', {{'uniq'}, {'keyed', is_big = true}}}}})
-nth.step_scenario('children: of a kept job', 'chains', {results = {{'two', 'done', 3600000, '', {{'uniq'}}}}, queues = {}})
-nth.step_scenario('children: one is refused', 'chains', {
+nth.sync_scenario('children: of a kept job', 'chains', {results = {{'two', 'done', 3600000, '', {{'uniq'}}}}, queues = {}})
+nth.sync_scenario('children: one is refused', 'chains', {
   results = {{'plain', 'done', 0, '', {{'keyed'}, {'uniq', 'batch', 'nosuch'}}}, {'three', 'done'}}, queues = {}})
-nth.step_scenario('children: once more', 'chains', {is_second = true, queues = {},
+nth.sync_scenario('children: once more', 'chains', {is_second = true, queues = {},
   results = {{'plain', 'done', 0, '', {{'keyed'}}}}})
 
 -- ---- it does not
 
-nth.step_scenario('chain: a death', 'chains', {results = {{'fails', 'dead', 100}}, queues = {}})
-nth.step_scenario('chain: a death with a large payload', 'chains', {results = {{'fails2', 'dead', 100}}, queues = {}})
-nth.step_scenario('chain: deaths, and claims', 'chains', {results = {{'fails', 'dead', 100}, {'fails2', 'dead', 100}}})
-nth.step_scenario('chain: the next job dies at once', 'chains', {results = {{'large3', 'done'}}, prepare = function(m)
+nth.sync_scenario('chain: a death', 'chains', {results = {{'fails', 'dead', 100}}, queues = {}})
+nth.sync_scenario('chain: a death with a large payload', 'chains', {results = {{'fails2', 'dead', 100}}, queues = {}})
+nth.sync_scenario('chain: deaths, and claims', 'chains', {results = {{'fails', 'dead', 100}, {'fails2', 'dead', 100}}})
+nth.sync_scenario('chain: the next job dies at once', 'chains', {results = {{'large3', 'done'}}, prepare = function(m)
   nth.redis('HSET', 'queues', 'uniq', 'lock=user:{key}') -- none of the jobs has a key
   m.killer = 'uniq'
 end})
-nth.step_scenario('chain: no end', 'chains', {results = {{'three', 'retry', 500}, {'fails', 'release', 0}, {'stop', 'release', 0},
+nth.sync_scenario('chain: no end', 'chains', {results = {{'three', 'retry', 500}, {'fails', 'release', 0}, {'stop', 'release', 0},
                                                          {'large', 'retry', 0}, {'lock', 'retry', 0}}})
-nth.step_scenario('chain: expired jobs', 'chains', {queues = {'mail'}})
-nth.step_scenario('chain: expired jobs, without room', 'chains', {queues = {'mail'}, room = 1})
+nth.sync_scenario('chain: expired jobs', 'chains', {queues = {'mail'}})
+nth.sync_scenario('chain: expired jobs, without room', 'chains', {queues = {'mail'}, room = 1})
 nth.scenario{name = 'chain: reap', stage = 'chains', call = function(m)
   return {'later_v1_reap', m.name.W1, m.name.V, '1', '5', '100'}
 end, after = function(m)

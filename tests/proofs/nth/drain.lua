@@ -4,18 +4,18 @@
 local ROUNDS = 60
 local IDLE_ROUNDS = 8
 
--- A step whose answers and claims are taken. -> how much it moved, its reply
-function nth.step(m, epoch, results, queues, more)
-  local args = nth.step_args(m, epoch, nth.count(m.held[epoch]) - #results, results, queues, more)
+-- A sync whose answers and claims are taken. -> how much it moved, its reply
+function nth.sync(m, epoch, results, queues, more)
+  local args = nth.sync_args(m, epoch, nth.count(m.held[epoch]) - #results, results, queues, more)
   local reply, why = nth.call(unpack(args))
   if why or reply[2] ~= 'ok' then
-    nth.found('stuck', 'a step of the drain says ' .. (why or reply[2]))
+    nth.found('stuck', 'a sync of the drain says ' .. (why or reply[2]))
     return 0
   end
   nth.take_answers(m, epoch, reply, results)
   local moved = #results + nth.take_claims(m, epoch, reply)
   for i = 1, #reply[7], 2 do
-    nth.found('stuck', 'a step of the drain says of queue ' .. reply[7][i] .. ': ' .. reply[7][i + 1])
+    nth.found('stuck', 'a sync of the drain says of queue ' .. reply[7][i] .. ': ' .. reply[7][i + 1])
   end
   return moved, reply
 end
@@ -137,7 +137,7 @@ function nth.drain(m)
   for _ = 1, ROUNDS do
     turn = turn % #m.live + 1
     local epoch = m.live[turn]
-    local moved, reply = nth.step(m, epoch, results_of(m, epoch), nth.QUEUES, {0})
+    local moved, reply = nth.sync(m, epoch, results_of(m, epoch), nth.QUEUES, {0})
     nth.judge_gates(m)
     last = reply or last
     if moved > 0 then

@@ -29,12 +29,12 @@ local STAGES = {'fair', 'turns'}
 for i = 1, 2 do
   local stage = STAGES[i]
   local name = stage == 'turns' and ', over rows' or ''
-  nth.step_scenario('step: a fair queue' .. name, stage, {queues = {'mail'}, room = 3})
-  nth.step_scenario('step: a fair queue, all that is due' .. name, stage, {queues = {'mail'}, room = 20})
-  nth.step_scenario('step: results of a fair queue' .. name, stage, {queues = {'mail'},
+  nth.sync_scenario('sync: a fair queue' .. name, stage, {queues = {'mail'}, room = 3})
+  nth.sync_scenario('sync: a fair queue, all that is due' .. name, stage, {queues = {'mail'}, room = 20})
+  nth.sync_scenario('sync: results of a fair queue' .. name, stage, {queues = {'mail'},
     results = {{'r1', 'retry', 60000}, {'r2', 'done', 60000}}})
-  nth.step_scenario('step: ends of a fair queue' .. name, stage, {queues = {'mail'}, room = 2,
+  nth.sync_scenario('sync: ends of a fair queue' .. name, stage, {queues = {'mail'}, room = 2,
     short = {{'mail', 'r1', 'r2'}}})
 end
-nth.step_scenario('step: a queue becomes fair', 'unfair', {queues = {'mail'}, room = 3})
-nth.step_scenario('step: a queue is fair no more', 'fair_no_more', {queues = {'mail'}, room = 3})
+nth.sync_scenario('sync: a queue becomes fair', 'unfair', {queues = {'mail'}, room = 3})
+nth.sync_scenario('sync: a queue is fair no more', 'fair_no_more', {queues = {'mail'}, room = 3})

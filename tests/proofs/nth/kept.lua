@@ -52,17 +52,17 @@ import('import: a dead job that has kept steps', 'dead')
 local RESULTS = {{'told', 'checkpoint', 0, 'c2'}, {'plain', 'checkpoint', 0, 'c'}, {'keep', 'done', 3600000},
                  {'retry', 'retry', 500}, {'dies', 'dead', 100}, {'release', 'release', 0}, {'stop', 'retry', 500}}
 
-nth.step_scenario('step: a checkpoint', 'kept', {results = {{'plain', 'checkpoint', 0, 'c'}}, queues = {}})
-nth.step_scenario('step: no checkpoint any more', 'kept', {results = {{'told', 'checkpoint', 0, ''}}, queues = {}})
-nth.step_scenario('step: a checkpoint beside progress', 'kept',
+nth.sync_scenario('sync: a checkpoint', 'kept', {results = {{'plain', 'checkpoint', 0, 'c'}}, queues = {}})
+nth.sync_scenario('sync: no checkpoint any more', 'kept', {results = {{'told', 'checkpoint', 0, ''}}, queues = {}})
+nth.sync_scenario('sync: a checkpoint beside progress', 'kept',
                   {results = {{'told', 'progress'}, {'done', 'checkpoint', 0, 'c'}}})
-nth.step_scenario('step: results of jobs that have kept steps', 'kept', {results = RESULTS, queues = {}})
-nth.step_scenario('step: the same, and claims', 'kept', {results = RESULTS})
-nth.step_scenario('step: the ends of jobs that have kept steps', 'kept', {short = {{'mail', 'plain', 'done', 'retry', 'told'}},
+nth.sync_scenario('sync: results of jobs that have kept steps', 'kept', {results = RESULTS, queues = {}})
+nth.sync_scenario('sync: the same, and claims', 'kept', {results = RESULTS})
+nth.sync_scenario('sync: the ends of jobs that have kept steps', 'kept', {short = {{'mail', 'plain', 'done', 'retry', 'told'}},
   queues = {}})
-nth.step_scenario('step: the same, and claims of such', 'kept', {short = {{'mail', 'plain', 'done'}}, ahead = 0})
-nth.step_scenario('step: the same twice', 'kept', {short = {{'mail', 'plain', 'done'}}, queues = {}, is_second = true})
-nth.step_scenario('step: the dead go, and what they have kept', 'kept', {results = {{'dies', 'dead', 1}}, queues = {},
+nth.sync_scenario('sync: the same, and claims of such', 'kept', {short = {{'mail', 'plain', 'done'}}, ahead = 0})
+nth.sync_scenario('sync: the same twice', 'kept', {short = {{'mail', 'plain', 'done'}}, queues = {}, is_second = true})
+nth.sync_scenario('sync: the dead go, and what they have kept', 'kept', {results = {{'dies', 'dead', 1}}, queues = {},
   after = function(m)
   for _, tag in ipairs({'dead1', 'dead2', 'dies'}) do
     m.fate[tag] = 'any'

@@ -72,7 +72,7 @@ local function take_claim(m, epoch, id, start, record)
   m.held[epoch][id] = {start = start, tag = tag}
 end
 
--- Take the claims of a step's reply, which come in groups.
+-- Take the claims of a sync's reply, which come in groups.
 -- -> how many claims
 function nth.take_claims(m, epoch, reply)
   local n = 0
@@ -110,7 +110,7 @@ function nth.end_result(m, epoch, r)
   end
 end
 
--- The answers of a step: to its long results, and to the short ones in groups. A result that was
+-- The answers of a sync: to its long results, and to the short ones in groups. A result that was
 -- answered with `error` is sent again (m.sent).
 function nth.take_answers(m, epoch, reply, results, short)
   for i, r in ipairs(results) do

@@ -25,5 +25,5 @@ end, call = function(m)
 end}
 nth.words('pinned', "later_v1_repair jobs '' 100", nil, true)
 nth.words('pinned', "later_v1_repair queue '' 100 mail", nil, true)
-nth.step_scenario('step: pinned jobs', 'pinned', {queues = {'mail', 'sms'}})
-nth.step_scenario('step: pinned jobs, short', 'pinned', {queues = {'mail'}, ahead = 0, worker = 'W2'})
+nth.sync_scenario('sync: pinned jobs', 'pinned', {queues = {'mail', 'sms'}})
+nth.sync_scenario('sync: pinned jobs, short', 'pinned', {queues = {'mail'}, ahead = 0, worker = 'W2'})

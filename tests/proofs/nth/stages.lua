@@ -3,14 +3,14 @@
 -- Let a worker claim n jobs of a queue.
 local function claim(m, name, queue, n)
   local epoch = m.name[name]
-  nth.take_claims(m, epoch, nth.must(unpack(nth.step_args(m, epoch, nth.count(m.held[epoch]), {}, {queue}, nil, n or 1))))
+  nth.take_claims(m, epoch, nth.must(unpack(nth.sync_args(m, epoch, nth.count(m.held[epoch]), {}, {queue}, nil, n or 1))))
 end
 
 -- Let a worker tell how one of its jobs ended.
 local function settle(m, name, tag, verb, amount)
   local epoch, id = m.name[name], m.name[tag]
   local results = {{id, m.held[epoch][id].start, verb, 'mail', amount or 0}}
-  nth.take_answers(m, epoch, nth.must(unpack(nth.step_args(m, epoch, 0, results, {}))), results)
+  nth.take_answers(m, epoch, nth.must(unpack(nth.sync_args(m, epoch, 0, results, {}))), results)
 end
 
 local function running(m, name, tag, queue, ...)
@@ -53,7 +53,7 @@ function nth.stages.empty(m)
   workers(m)
 end
 
--- No gates: every kind of job that a step may claim or bury.
+-- No gates: every kind of job that a sync may claim or bury.
 function nth.stages.plain(m)
   workers(m)
   nth.add(m, 'ret', 'sms')
@@ -122,7 +122,7 @@ function nth.stages.results(m)
   nth.pass(10)
 end
 
--- So many plain jobs that steps handle them as lists: some run, some are due.
+-- So many plain jobs that syncs handle them as lists: some run, some are due.
 function nth.stages.many(m)
   workers(m)
   m.running = {}
@@ -131,7 +131,7 @@ function nth.stages.many(m)
     m.running[i] = 'run' .. i
   end
   local epoch = m.name.W1
-  nth.take_claims(m, epoch, nth.must(unpack(nth.step_args(m, epoch, 0, {}, {'mail'}, {0}))))
+  nth.take_claims(m, epoch, nth.must(unpack(nth.sync_args(m, epoch, 0, {}, {'mail'}, {0}))))
   for i = 1, 40 do
     nth.add(m, 'due' .. i, i < 30 and 'mail' or 'sms')
   end
@@ -190,7 +190,7 @@ local function outsiders(m)
   m.programs = {m.name.P1, m.name.P2, m.name.P3}
 end
 
--- Gates that are held, waited for, granted or reserved, and jobs that come to them with this step.
+-- Gates that are held, waited for, granted or reserved, and jobs that come to them with this sync.
 function nth.stages.gates(m)
   workers(m)
   limits(m)
@@ -414,7 +414,7 @@ function nth.stages.turns(m)
   table.remove(m.live)
 end
 
--- The same with a raw member, so no step is made over rows.
+-- The same with a raw member, so no sync is made over rows.
 function nth.stages.fair(m)
   nth.stages.turns(m)
   nth.add_raw(m, 'raw', 'mail', '1')
@@ -496,7 +496,7 @@ local function keep(m, name, tag, checkpoint)
   nth.must('later_v1_keep', epoch, id, start, 'a', 'output')
   nth.must('later_v1_keep', epoch, id, start, 'b', '')
   if checkpoint then
-    nth.must(unpack(nth.step_args(m, epoch, 0, {{id, start, 'checkpoint', 'mail', 0, checkpoint}}, {})))
+    nth.must(unpack(nth.sync_args(m, epoch, 0, {{id, start, 'checkpoint', 'mail', 0, checkpoint}}, {})))
   end
 end
 
@@ -509,7 +509,7 @@ function nth.stages.kept(m)
       keep(m, 'W1', tag, tag ~= 'keep' and tag ~= 'dead2' and 'c' or nil)
     end
   end
-  nth.must(unpack(nth.step_args(m, m.name.W1, 0, {{m.name.told, 1, 'checkpoint', 'mail', 0, 'c'}}, {})))
+  nth.must(unpack(nth.sync_args(m, m.name.W1, 0, {{m.name.told, 1, 'checkpoint', 'mail', 0, 'c'}}, {})))
   settle(m, 'W1', 'dead1', 'dead', 100)
   settle(m, 'W1', 'dead2', 'dead', 100)
   settle(m, 'W1', 'wait', 'retry', 0)
@@ -528,7 +528,7 @@ function nth.stages.kept(m)
   nth.pass(10)
 end
 
--- A cancel entry of a job that has ended; a step removes it.
+-- A cancel entry of a job that has ended; a sync removes it.
 function nth.stages.flag(m)
   nth.stages.empty(m)
   nth.add(m, 'p1', 'mail')

@@ -35,7 +35,7 @@
 #define START_US "1790000000000000"
 
 static const char *const parts[] = {"wrap",   "world",   "fsck",     "ledger",    "drain",
-                                    "run",    "stages",  "scenario", "steps",     "calls",
+                                    "run",    "stages",  "scenario", "syncs",     "calls",
                                     "chains", "batches", "bulks",    "schedules", "topics",
                                     "pinned", "fair",    "seen",     "kept",      "wide"};
 

@@ -223,6 +223,6 @@ for i = 1, #READERS do
 end
 
 -- The last scenario: from here on each call publishes its events for a minute.
-nth.step_scenario('step: while somebody follows', 'results', {results = nth.RESULTS, prepare = function()
+nth.sync_scenario('sync: while somebody follows', 'results', {results = nth.RESULTS, prepare = function()
   nth.must('later_v1_tail', '60000')
 end})

@@ -184,7 +184,7 @@ function nth.worker(m, name, places)
   return epoch
 end
 
--- -> what a step says behind AHEAD of the children of these results, nil for nothing. A child has the tag of its
+-- -> what a sync says behind AHEAD of the children of these results, nil for nothing. A child has the tag of its
 -- parent and its queue, since its payload is the tag of its parent.
 local function children_args(m, results)
   local out, n = {}, 0
@@ -203,12 +203,12 @@ local function children_args(m, results)
   return n > 0 and {n, unpack(out)} or nil
 end
 
--- The arguments of a step. results: {id, start, verb, queue, a, output (nil: one that fits), children = ...}; queues: names;
+-- The arguments of a sync. results: {id, start, verb, queue, a, output (nil: one that fits), children = ...}; queues: names;
 -- more: the arguments from NG on (nil: no ended jobs); its has_ahead: AHEAD is among them
-function nth.step_args(m, epoch, held, results, queues, more, room)
+function nth.sync_args(m, epoch, held, results, queues, more, room)
   local children = children_args(m, results)
   more = more or {0}
-  local args = {'later_v2_step', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
+  local args = {'later_v1_sync', epoch, m.link[epoch], tostring(held), '200', tostring(#results)}
   local function put(...)
     for _, value in ipairs({...}) do
       args[#args + 1] = tostring(value)

@@ -98,7 +98,7 @@ static void make_add_many(struct maker *k)
     static struct bytes rows[256];
     size_t n =
         percent(k, k->m->is_plain ? 30 : 4) ? 130 + (size_t)below(k, 70) : 1 + (size_t)below(k, 6);
-    /* Sometimes more bytes than one step takes. */
+    /* Sometimes more bytes than one sync takes. */
     bool is_heavy = k->m->is_plain && percent(k, 15);
     struct model_options o;
     int q;
@@ -121,7 +121,7 @@ static void make_raw(struct maker *k)
     static const double odd[] = {
         -1,    0,        1,         99999999,          1e8, 1e9, 1e11, 1e14, 2e14,
         1e300, INFINITY, -INFINITY, 9007199254740993.0};
-    /* Sometimes more bytes than one step takes. */
+    /* Sometimes more bytes than one sync takes. */
     bool is_heavy = percent(k, 1);
     int n = is_heavy ? 4 : percent(k, 5) ? 20 : 1;
     int q = percent(k, 75) ? below(k, 2) : below(k, MODEL_QUEUES);
@@ -327,7 +327,7 @@ static void make_list(struct maker *k)
     model_list(k->m, q, state, segment, offset, count, k->want);
 }
 
-/* ---- step */
+/* ---- sync */
 
 static void amount(struct maker *k, struct model_end *e)
 {
@@ -507,13 +507,13 @@ static size_t wants_args(struct maker *k, struct model_want *want)
     return n;
 }
 
-static void make_step(struct maker *k)
+static void make_sync(struct maker *k)
 {
     static const int64_t most[] = {0, 1, 2, 5, 100, 512, 1000};
     static const int64_t aheads[] = {0, 1, 3, 50, 1000};
     static struct model_end end[2 * HELD_MAX], brief[HELD_MAX];
     static struct model_want want[MODEL_QUEUES + 1];
-    struct model_step s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
+    struct model_sync s = {.epoch = pick_epoch(k, !percent(k, 4)), .end = end, .want = want};
     bool has_children = percent(k, k->m->is_chained ? 70 : k->m->is_batched ? 30 : 50);
     int short_share = percent(k, 20) ? 0 : has_children ? below(k, 60) : 30 + below(k, 70);
     size_t briefs;
@@ -521,7 +521,7 @@ static void make_step(struct maker *k)
     s.link = link_of(k, s.epoch);
     s.held = percent(k, 50) ? 0 : percent(k, 90) ? below(k, 4) : below(k, 1000);
     s.max = PICK(k, most);
-    begin(k, "later_v2_step");
+    begin(k, "later_v1_sync");
     number(k, s.epoch);
     number(k, s.link);
     number(k, s.held);
@@ -538,7 +538,7 @@ static void make_step(struct maker *k)
         children_args(k, end, s.ends);
     memcpy(end + s.ends, brief, briefs * sizeof(brief[0]));
     s.ends += briefs;
-    model_step(k->m, &s, k->want);
+    model_sync(k->m, &s, k->want);
 }
 
 /* A server that lost its last writes, with a worker in them. */
@@ -606,7 +606,7 @@ static const struct {
     {5, 3, 1, make_list},           {6, 4, 1, make_register},       {4, 1, 0, make_beat},
     {4, 3, 1, make_reconcile},      {7, 5, 2, make_reap},           {2, 2, 0, make_leave},
     {1, 0, 0, make_quiet},          {1, 0, 0, make_workers},        {2, 0, 0, make_suspects},
-    {3, 1, 0, make_note},           {6, 4, 2, make_tidy},           {28, 45, 60, make_step},
+    {3, 1, 0, make_note},           {6, 4, 2, make_tidy},           {28, 45, 60, make_sync},
     {8, 6, 3, make_keep},           {1, 1, 0, make_loss},           {1, 9, 7, make_lock},
     {1, 7, 7, make_unlock},         {1, 2, 0, make_renew},          {1, 6, 3, make_throttle},
     {1, 1, 0, make_fence_check},    {1, 6, 3, make_limit_set},      {1, 1, 0, make_limit_del},
@@ -626,16 +626,16 @@ static const struct {
  * that meet them. */
 static void (*const PLAIN[])(struct maker *k) = {
     make_add,       make_add,  make_add_many, make_add_many, make_add_many, make_register,
-    make_step,      make_step, make_step,     make_step,     make_step,     make_step,
-    make_step,      make_step, make_step,     make_step,     make_cancel,   make_await,
+    make_sync,      make_sync, make_sync,     make_sync,     make_sync,     make_sync,
+    make_sync,      make_sync, make_sync,     make_sync,     make_cancel,   make_await,
     make_reconcile, make_reap, make_bulk,     make_keep,     make_keep};
 
 /* The same for chains: jobs end and die, and the next ones meet limits and gates of their queues.
  */
 static void (*const CHAINED[])(struct maker *k) = {
     make_add,   make_add,  make_add,      make_add,    make_add_many, make_import,
-    make_step,  make_step, make_step,     make_step,   make_step,     make_step,
-    make_step,  make_step, make_register, make_cancel, make_reap,     make_queue_gates,
+    make_sync,  make_sync, make_sync,     make_sync,   make_sync,     make_sync,
+    make_sync,  make_sync, make_register, make_cancel, make_reap,     make_queue_gates,
     make_retry, make_bulk, make_keep,     make_keep};
 
 /* The same for batches: their members end in all ways, and new batches take the names of old ones.
@@ -644,8 +644,8 @@ static void (*const BATCHED[])(struct maker *k) = {
     make_batch,        make_batch,      make_batch,      make_batch_seal,  make_batch_seal,
     make_batch_seal,   make_batch_show, make_batch_jobs, make_batch_audit, make_batches,
     make_add,          make_add,        make_add,        make_add_many,    make_import,
-    make_step,         make_step,       make_step,       make_step,        make_step,
-    make_step,         make_step,       make_step,       make_step,        make_step,
+    make_sync,         make_sync,       make_sync,       make_sync,        make_sync,
+    make_sync,         make_sync,       make_sync,       make_sync,        make_sync,
     make_register,     make_cancel,     make_reap,       make_retry,       make_retry,
     make_batch_cancel, make_purge,      make_tidy,       make_corrupt,     make_bulk,
     make_keep,         make_keep};
@@ -672,14 +672,14 @@ static void (*const SCHEDULED[])(struct maker *k) = {make_schedule_set,
                                                      make_fire,
                                                      make_fire,
                                                      make_fire,
-                                                     make_step,
-                                                     make_step,
-                                                     make_step,
-                                                     make_step,
-                                                     make_step,
-                                                     make_step,
-                                                     make_step,
-                                                     make_step,
+                                                     make_sync,
+                                                     make_sync,
+                                                     make_sync,
+                                                     make_sync,
+                                                     make_sync,
+                                                     make_sync,
+                                                     make_sync,
+                                                     make_sync,
                                                      make_keep,
                                                      make_register,
                                                      make_cancel,

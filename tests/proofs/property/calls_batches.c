@@ -334,9 +334,9 @@ static void step_end(struct maker *k, const struct model_job *j)
                           .text = "T",
                           .output = "O",
                           .queue = j->queue};
-    struct model_step s = {.epoch = w->epoch, .link = w->link, .ends = 1, .end = &e};
+    struct model_sync s = {.epoch = w->epoch, .link = w->link, .ends = 1, .end = &e};
 
-    begin(k, "later_v2_step");
+    begin(k, "later_v1_sync");
     number(k, s.epoch);
     number(k, s.link);
     number(k, 0);
@@ -352,7 +352,7 @@ static void step_end(struct maker *k, const struct model_job *j)
     arg(k, e.output);
     number(k, 0);
     number(k, 0);
-    model_step(k->m, &s, k->want);
+    model_sync(k->m, &s, k->want);
 }
 
 /* The same in the short form. */
@@ -367,9 +367,9 @@ static void short_end(struct maker *k, const struct model_job *j)
                           .output = "",
                           .queue = j->queue,
                           .is_short = true};
-    struct model_step s = {.epoch = w->epoch, .link = w->link, .ends = 1, .end = &e};
+    struct model_sync s = {.epoch = w->epoch, .link = w->link, .ends = 1, .end = &e};
 
-    begin(k, "later_v2_step");
+    begin(k, "later_v1_sync");
     number(k, s.epoch);
     number(k, s.link);
     for (int i = 0; i < 4; i++)
@@ -379,7 +379,7 @@ static void short_end(struct maker *k, const struct model_job *j)
     number(k, e.start);
     number(k, 1);
     arg(k, e.id);
-    model_step(k->m, &s, k->want);
+    model_sync(k->m, &s, k->want);
 }
 
 /* Its worker is given up. */

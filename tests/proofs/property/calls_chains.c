@@ -249,7 +249,7 @@ void make_import(struct maker *k)
 
 /* ---- children */
 
-#define CHILDREN_MAX 64 /* of a step */
+#define CHILDREN_MAX 64 /* of a sync */
 
 /* An option that is refused, behind all others. */
 static void bad_option(struct maker *k, struct model_options *o)
@@ -333,7 +333,7 @@ static void child_args(struct maker *k, struct model_child *c, const struct mode
     buf_printf(&k->args->arg[slot], "%d", k->args->n - slot - 1);
 }
 
-/* A job with a unique key that this step ends, or NULL. */
+/* A job with a unique key that this sync ends, or NULL. */
 static const struct model_job *pick_unique(struct maker *k, const struct model_end *end, size_t n)
 {
     for (int i = 0; i < 8 && percent(k, 90); i++) {

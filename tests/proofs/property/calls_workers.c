@@ -1,5 +1,5 @@
 /*
- * Random calls of workers, except for the step.
+ * Random calls of workers, except for the sync.
  */
 #include "maker.h"
 

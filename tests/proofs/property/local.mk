@@ -19,7 +19,7 @@ tests_proofs_property_test_property_SOURCES = tests/proofs/property/test_propert
 	tests/proofs/property/model_fair.c tests/proofs/property/model_fair.h tests/proofs/property/model_lock.c tests/proofs/property/model_promises.c tests/proofs/property/model_unique.c \
 	tests/proofs/property/rows.c tests/proofs/property/rows.h \
 	tests/proofs/property/model_render.c tests/proofs/property/model_list.c tests/proofs/property/model_results.c \
-	tests/proofs/property/model_step.c tests/proofs/property/model_worker.c \
+	tests/proofs/property/model_sync.c tests/proofs/property/model_worker.c \
 	$(property_server)
 tests_proofs_property_test_property_LDADD = $(LDADD) -lm
 if HAVE_CMOCKA

@@ -72,7 +72,7 @@ void chain_options(struct maker *k, struct model_options *o, int share);
 /* A job with chain options has a large payload more often. */
 struct bytes chain_payload(struct maker *k, const struct model_options *o, struct bytes other);
 void make_import(struct maker *k);
-/* Give some of these results children: the last arguments of a step. */
+/* Give some of these results children: the last arguments of a sync. */
 void children_args(struct maker *k, struct model_end *end, size_t n);
 
 /* ---- batches (calls_batches.c) */

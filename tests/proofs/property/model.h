@@ -572,7 +572,7 @@ struct model_want {
     int64_t room, max_payload;
 };
 
-struct model_step {
+struct model_sync {
     int64_t epoch, link, held, max;
     int64_t ahead; /* plain jobs may be so many ms early; only in the short form */
     size_t ends, wants;
@@ -580,9 +580,9 @@ struct model_step {
     const struct model_want *want;
 };
 
-void model_step(struct model *m, const struct model_step *s, struct buf *out);
-/* The results of a step, and what they free. */
-void model_settle(struct model *m, const struct model_step *s, struct buf *out);
+void model_sync(struct model *m, const struct model_sync *s, struct buf *out);
+/* The results of a sync, and what they free. */
+void model_settle(struct model *m, const struct model_sync *s, struct buf *out);
 
 /* ---- chains (model_chains.c) */
 

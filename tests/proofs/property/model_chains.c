@@ -235,17 +235,17 @@ static void add_child(struct model *m, const struct model_job *parent, const str
     counts.large_children += c->payload.n > MODEL_BIG;
 }
 
-/* Like calls of their own: they know nothing of what the step has room for, and each lets in
+/* Like calls of their own: they know nothing of what the sync has room for, and each lets in
  * waiters itself. */
 static void add_children(struct model *m, struct model_job *j, const struct model_end *e)
 {
     struct model_gates *s = m->gates;
-    int64_t room[MODEL_QUEUES], stepper = s->stepper;
+    int64_t room[MODEL_QUEUES], syncer = s->syncer;
     int called = s->called;
 
     memcpy(room, s->room, sizeof(room));
     memset(s->room, 0, sizeof(room));
-    s->stepper = 0;
+    s->syncer = 0;
     j->state = JOB_GONE;
     unique_end(m, j);
     for (size_t i = 0; i < e->children; i++) {
@@ -253,7 +253,7 @@ static void add_children(struct model *m, struct model_job *j, const struct mode
         add_child(m, j, &e->child[i]);
     }
     j->state = JOB_RUNNING;
-    s->stepper = stepper;
+    s->syncer = syncer;
     s->called = called;
     memcpy(s->room, room, sizeof(room));
 }

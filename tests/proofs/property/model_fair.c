@@ -383,7 +383,7 @@ static void step_back(struct place *line, size_t n)
     line[i - 1] = first;
 }
 
-/* The time of the queue follows what the jobs that ended in this step have run, up to the highest
+/* The time of the queue follows what the jobs that ended in this sync have run, up to the highest
  * time of their tenants. */
 static void follow(struct model_fair *f)
 {
@@ -400,7 +400,7 @@ static void follow(struct model_fair *f)
     f->part = 0;
 }
 
-void fair_step(struct model *m, int q)
+void fair_sync(struct model *m, int q)
 {
     m->fair[q].part = 0;
     for (size_t i = 0; i < m->fair[q].tenants; i++)

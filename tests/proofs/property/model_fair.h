@@ -17,7 +17,7 @@ void fair_put(struct model *m, struct model_job *j);
 /* It does not any more, and nobody has claimed it. */
 void fair_leave(struct model *m, struct model_job *j);
 
-/* ---- a step */
+/* ---- a sync */
 
 /* The queue becomes fair, or is so no more: do a part of that. Returns whether something is left.
  */
@@ -34,8 +34,8 @@ struct fair_turns {
     bool may_be_more; /* as many tenants were read as there is room */
     bool may_share;   /* two of them have due jobs, while nobody shares */
 };
-/* A step begins: none of its jobs has ended yet. */
-void fair_step(struct model *m, int q);
+/* A sync begins: none of its jobs has ended yet. */
+void fair_sync(struct model *m, int q);
 void fair_turns(struct model *m, int q, int64_t room, struct fair_turns *t);
 /* Those that were handled have no turn any more. */
 void fair_turns_end(struct model *m, int q, const struct fair_turns *t);

@@ -106,8 +106,8 @@ struct model_gates {
     size_t touched;
     struct model_gate *touch[TOUCHED_MAX];
     int called;                    /* jobs and outsiders that this call has let in or passed over */
-    int64_t room[MODEL_QUEUES];    /* of the present step; -1: the step did not name the queue */
-    int64_t stepper;               /* the worker of the present step; 0: another call */
+    int64_t room[MODEL_QUEUES];    /* of the present sync; -1: the sync did not name the queue */
+    int64_t syncer;                /* the worker of the present sync; 0: another call */
     bool is_granted[MODEL_QUEUES]; /* got a grant: workers are told at the end of the call */
     int64_t elapsed_us;            /* by a clock that is never set back */
     bool was_set_back;

@@ -1,5 +1,5 @@
 /*
- * The first half of a step in the model: the results.
+ * The first half of a sync in the model: the results.
  */
 #include "model_gates.h"
 
@@ -112,7 +112,7 @@ static bool is_refused(struct model *m, const struct model_end *e, struct model_
     return true;
 }
 
-static void settle_one(struct model *m, const struct model_step *s, const struct model_end *e,
+static void settle_one(struct model *m, const struct model_sync *s, const struct model_end *e,
                        struct freed *f, struct buf *out)
 {
     struct model_job *j = model_find(m, e->id);
@@ -161,7 +161,7 @@ static void settle_one(struct model *m, const struct model_step *s, const struct
     out_text(out, "ok");
 }
 
-void model_settle(struct model *m, const struct model_step *s, struct buf *out)
+void model_settle(struct model *m, const struct model_sync *s, struct buf *out)
 {
     struct freed f = {0};
     size_t n = 0; /* of the long results */

@@ -1,5 +1,5 @@
 /*
- * The calls of workers in the model, except for the step: enter, beat, reconcile, reap, leave,
+ * The calls of workers in the model, except for the sync: enter, beat, reconcile, reap, leave,
  * quiet, housekeeping and lists.
  */
 #include "model.h"
@@ -80,7 +80,7 @@ bool workers_have_room(struct model *m, int q)
     for (size_t i = 0; i < m->workers; i++) {
         const struct model_worker *w = &m->worker[i];
 
-        bool is_full = w->epoch == m->gates->stepper && m->gates->room[q] == 0;
+        bool is_full = w->epoch == m->gates->syncer && m->gates->room[q] == 0;
 
         if (!is_full && serves(w, m->queue[q].name) && has_room(m, w, q))
             return true;

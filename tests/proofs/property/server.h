@@ -41,7 +41,7 @@ void server_set_time(struct server *s, int64_t now_us);
 void server_expire(struct server *s);
 void server_render(struct buf *out, const struct reply *r);
 /* Call as the user of etc/users.acl that the function is for. Appends the reply in the form of the
- * model: a short step's reply is expanded (short.h), an error is its first word. */
+ * model: a short sync's reply is expanded (short.h), an error is its first word. */
 void server_call(struct server *s, const struct args *a, struct buf *out);
 /* Append every key and its content, sorted; a key outside the namespace begins with '!'. */
 void server_read(struct server *s, struct buf *out);

@@ -39,7 +39,7 @@ static int groups_at(const struct args *a)
 {
     int at = FIRST + 4;
 
-    if (!is_call(a, "later_v2_step"))
+    if (!is_call(a, "later_v1_sync"))
         return 0;
     at += 1 + 8 * (int)number_at(a, at);
     at += 1 + 3 * (int)number_at(a, at);

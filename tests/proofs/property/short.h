@@ -1,5 +1,5 @@
 /*
- * Converts the reply of a step, which has its claims in groups, into one with each claim by itself,
+ * Converts the reply of a sync, which has its claims in groups, into one with each claim by itself,
  * so that the model needs to know nothing of groups. What is wrong begins with '!' there.
  */
 #ifndef LATER_TESTS_PROPERTY_SHORT_H

@@ -247,17 +247,17 @@ static const char *const CALLS[] = {
     "later_v1_quiet * off",
     "later_v1_beat $W1",
     "later_v1_beat $W1 mail,sms",
-    "later_v2_step $W1 1 2 0 0 2 mail 10 1048576 sms 10 1048576 0",
-    "later_v2_step $W1 1 2 10 1 $R1 1 progress sms 0 0 half '' 0 0",
-    "later_v2_step $W1 1 0 10 2 $R1 1 done sms 1000 0 T O $R2 1 retry sms 500 7 T O 1 sms 5 100 0",
-    "later_v2_step $W2 1 0 10 1 $R3 1 retry sms 500 7 T O 2 mail 5 1048576 sms 5 1048576 0",
-    "later_v2_step $W1 1 2 10 0 2 mail 10 1048576 sms 10 1048576 0",
-    "later_v2_step $W1 1 0 10 0 0 2 sms 1 2 $R1 $R3 gate 1 2 $L j00000000000",
-    "later_v2_step $W1 1 0 10 1 $R1 1 progress sms 0 0 half '' 1 sms 5 1048576 1 sms 1 2 $R2 $R1",
-    "later_v2_step $W1 1 0 10 1 $C 1 result sms 0 0 T new 1 mail 5 1048576 0",
-    "later_v2_step $W1 1 0 10 1 $C 1 done sms 9000 0 T O 1 mail 5 1048576 1 sms 1 1 $R1",
-    "later_v2_step $W1 1 0 10 1 $C 1 dead sms 5 7 T O 2 mail 5 1048576 sms 1 100 0",
-    "later_v2_step $W1 1 0 10 0 1 mail 5 1048576 1 sms 1 2 $C $R1",
+    "later_v1_sync $W1 1 2 0 0 2 mail 10 1048576 sms 10 1048576 0",
+    "later_v1_sync $W1 1 2 10 1 $R1 1 progress sms 0 0 half '' 0 0",
+    "later_v1_sync $W1 1 0 10 2 $R1 1 done sms 1000 0 T O $R2 1 retry sms 500 7 T O 1 sms 5 100 0",
+    "later_v1_sync $W2 1 0 10 1 $R3 1 retry sms 500 7 T O 2 mail 5 1048576 sms 5 1048576 0",
+    "later_v1_sync $W1 1 2 10 0 2 mail 10 1048576 sms 10 1048576 0",
+    "later_v1_sync $W1 1 0 10 0 0 2 sms 1 2 $R1 $R3 gate 1 2 $L j00000000000",
+    "later_v1_sync $W1 1 0 10 1 $R1 1 progress sms 0 0 half '' 1 sms 5 1048576 1 sms 1 2 $R2 $R1",
+    "later_v1_sync $W1 1 0 10 1 $C 1 result sms 0 0 T new 1 mail 5 1048576 0",
+    "later_v1_sync $W1 1 0 10 1 $C 1 done sms 9000 0 T O 1 mail 5 1048576 1 sms 1 1 $R1",
+    "later_v1_sync $W1 1 0 10 1 $C 1 dead sms 5 7 T O 2 mail 5 1048576 sms 1 100 0",
+    "later_v1_sync $W1 1 0 10 0 1 mail 5 1048576 1 sms 1 2 $C $R1",
     "later_v1_reconcile $W1 1 1 $R1 1",
     "later_v1_reconcile $W1 1 1 $R1 1 1767225600000000",
     "later_v1_health 2000",
@@ -299,8 +299,8 @@ static const char *const CALLS[] = {
     "later_v1_list gate parked '' 10",
     "later_v1_enter $W1 lock:door wait",
     "later_v1_enter $W2 lock:beside",
-    "later_v2_step $W1 1 0 10 1 $L 1 done gate 0 0 T O 3 gate 10 1048576 aside 5 100 keyed 5 100 0",
-    "later_v2_step $W2 1 0 10 0 2 gate 10 1048576 aside 5 100 0",
+    "later_v1_sync $W1 1 0 10 1 $L 1 done gate 0 0 T O 3 gate 10 1048576 aside 5 100 keyed 5 100 0",
+    "later_v1_sync $W2 1 0 10 0 2 gate 10 1048576 aside 5 100 0",
     "later_resume aside",
     "later_cancel $N",
     "later_reschedule $P +5m",
@@ -883,7 +883,7 @@ static void claim_beside(const char *key, size_t type)
     (void)redis("DEL R:%s", key);
     (void)redis("%s R:%s %s", TYPES[type].verb, key, TYPES[type].rest);
     before = redis("HGETALL R:jobs");
-    assert_starts(fcall_step("%s 1 0 10 0 2 mail 10 1048576 sms 10 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 10 0 2 mail 10 1048576 sms 10 1048576", w), "[");
     assert_int_equal(count_claimed(), 1);
     assert_string_equal(claimed(0, CLAIM_QUEUE), "sms");
     assert_int_equal(len_at(6, -1), 2);
@@ -893,7 +893,7 @@ static void claim_beside(const char *key, size_t type)
     assert_string_equal(redis("ZCARD R:running"), "1");
 }
 
-/* A queue with a foreign key is the only one that stops, and the step says so. */
+/* A queue with a foreign key is the only one that stops, and the sync says so. */
 static void R15_one_queue_stops_alone(void **state)
 {
     static const char *const keys[] = {"due:mail", "q:mail:5", "q:mail:0", "solo:mail",
@@ -1199,7 +1199,7 @@ static void test_corrupt_tries(void **state)
         const char *argv[] = {"HSET", ROOT ":tries", id, GARBAGE[g]};
 
         (void)send_args(4, argv, NULL);
-        assert_starts(fcall_step("%s 1 0 10 0 1 mail 10 100", a), "[");
+        assert_starts(fcall_sync("%s 1 0 10 0 1 mail 10 100", a), "[");
         assert_int_equal(count_claimed(), 0);
         assert_string_equal(redis("ZCARD R:dead:mail"), "1");
         id = add("mail y");
@@ -1253,7 +1253,7 @@ static const char *take_payload(const char *w, const char *queue, size_t *n)
     const struct reply *record;
     const char *lf;
 
-    assert_starts(fcall_step("%s 1 0 1 0 1 %s 1 1048576", w, queue), "[");
+    assert_starts(fcall_sync("%s 1 0 1 0 1 %s 1 1048576", w, queue), "[");
     assert_int_equal(count_claimed(), 1);
     record = claimed_node(0, CLAIM_RECORD);
     lf = memchr(reply_str(record), '\n', reply_len(record));
@@ -1299,14 +1299,14 @@ static void P4_payloads_are_opaque(void **state)
         "figure P4: nothing parses a payload; 100,000 levels of JSON pass untouched both ways\n");
 }
 
-/* What becomes of a raw member with this score after a step and a tidy: run, wait, bury, refuse. */
+/* What becomes of a raw member with this score after a sync and a tidy: run, wait, bury, refuse. */
 static const char *fate_of(const char *score)
 {
     const char *w = (fx_clear(NULL), worker());
 
     if (starts(redis("ZADD R:due:mail %s x", score), "!"))
         return "refused";
-    assert_starts(fcall_step("%s 1 0 1 0 1 mail 1 1048576", w), "[");
+    assert_starts(fcall_sync("%s 1 0 1 0 1 mail 1 1048576", w), "[");
     if (count_claimed() == 1)
         return "runs";
     (void)fcall("later_v1_tidy %s 1 mail 604800000", w);
@@ -1421,7 +1421,7 @@ static void P10_dangling(void **state)
                 argv[3] = records[r];
                 (void)send_args(4, argv, NULL);
             }
-            assert_starts(fcall_step("%s 1 0 9 0 1 mail 9 100", w), "[");
+            assert_starts(fcall_sync("%s 1 0 9 0 1 mail 9 100", w), "[");
             assert_int_equal(count_claimed(), 0);
             assert_string_equal(redis("ZRANGE R:dead:mail 0 -1"), "[j00000000001]");
             assert_non_null(strstr(redis("HGET R:errors j00000000001"), "its record is "));
@@ -1499,7 +1499,7 @@ static void P14_names(void **state)
     }
     (void)redis("ZADD R:due:a* 1 x"); /* not a legal queue name */
     assert_refused("ELATER_QUEUE", "later_v1_note raw-queue a*");
-    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 1 0 1 a* 1 1 0", w);
+    assert_refused("ELATER_QUEUE", "later_v1_sync %s 1 0 1 0 1 a* 1 1 0", w);
     (void)redis("DEL R:due:a*");
     assert_one_set("odd names");
 }

@@ -188,7 +188,7 @@ static void release_unheard(struct entry *e)
     release(e);
 }
 
-/* ---- steps */
+/* ---- syncs */
 
 static struct claim *claim_of(const char *id, int64_t start)
 {
@@ -537,7 +537,7 @@ static void take_checkpoints(const struct reply *groups, const struct reply *tol
     }
 }
 
-static void on_step(int argc, const char *const *a, const struct reply *r)
+static void on_sync(int argc, const char *const *a, const struct reply *r)
 {
     const char *const *rest, *const *end = a + argc;
     int64_t epoch = atoll(a[0]);
@@ -552,7 +552,7 @@ static void on_step(int argc, const char *const *a, const struct reply *r)
     if (!reply_is(item(r, 1), "ok"))
         return;
     if (k == NULL || k->is_written_off || k->link != atoll(a[1])) {
-        world_break("I3-old-link", "a step of worker %lld with link %s is taken, it is %s %lld",
+        world_break("I3-old-link", "a sync of worker %lld with link %s is taken, it is %s %lld",
                     (long long)epoch, a[1], k == NULL ? "unknown" : "at link",
                     k != NULL ? (long long)k->link : 0);
         return;
@@ -892,8 +892,8 @@ void ledger_executed(const struct owner *by, int64_t sent_us, int argc, const ch
         if (strncmp(reply_str(r), "ELATER_BUG", 10) == 0 ||
             strncmp(reply_str(r), "ELATER_", 7) != 0)
             world_break("bug", "%s: %s", f, reply_str(r));
-    } else if (strcmp(f, "later_v2_step") == 0) {
-        on_step(argc - 4, a, r);
+    } else if (strcmp(f, "later_v1_sync") == 0) {
+        on_sync(argc - 4, a, r);
     } else if (strcmp(f, "later_v1_beat") == 0) {
         on_beat(a, r);
     } else if (strcmp(f, "later_v1_register") == 0) {

@@ -99,7 +99,7 @@ void ledger_lose(void);
 
 /* A new job, in the model. The pointer is valid until the next one. */
 struct entry *ledger_add(const char *id, const char *queue);
-/* A raw member becomes a job when it is claimed, in a fair queue when a step sees it. NULL: there
+/* A raw member becomes a job when it is claimed, in a fair queue when a sync sees it. NULL: there
  * is no such member. */
 struct entry *ledger_meet_raw(const char *id, const char *record);
 /* The job is among the dead now. */

@@ -321,7 +321,7 @@ static void replace(char *text, const char *what, const char *with)
     memmove(found + strlen(with), found + strlen(what), strlen(found + strlen(what)) + 1);
 }
 
-#define STEP_LINK_END                                                                              \
+#define SYNC_LINK_END                                                                              \
     " then\n    status = 'link'\n  end\n  if status ~= 'ok' then\n    return {now_us = now_us, "   \
     "status = status}\n"
 
@@ -338,8 +338,8 @@ static const struct {
     {"gate", "return kinds.lock_holder(ledger, g) and 0 or 1", "return 1"},
     {"turn", "if has_tenant(R, job, tries) then\n    tenants.put",
      "if false then\n    tenants.put"},
-    /* The step's check; what follows it tells it from the reconcile's. */
-    {"link", "current ~= q.link" STEP_LINK_END, "false" STEP_LINK_END},
+    /* The sync's check; what follows it tells it from the reconcile's. */
+    {"link", "current ~= q.link" SYNC_LINK_END, "false" SYNC_LINK_END},
     /* A job that was granted counts when it starts. */
     {"rate", "      gate.take(ledger, g, job, fence)\n      gate.touch(ledger, id)\n",
      "      gate.touch(ledger, id)\n"},

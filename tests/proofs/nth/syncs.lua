@@ -1,9 +1,9 @@
--- Scenarios: steps, with results of every verb and claims of every kind.
+-- Scenarios: syncs, with results of every verb and claims of every kind.
 
 -- spec: results {tag, verb, amount, output, children}* (BIG: a large one; children: {queue, option, value, ...}*),
 -- short {queue, tag...}*, queues, ahead, room, is_second
--- (the same step was made before, and its reply was lost; without claims)
-function nth.step_scenario(name, stage, spec)
+-- (the same sync was made before, and its reply was lost; without claims)
+function nth.sync_scenario(name, stage, spec)
   local function results_of(m)
     local out, epoch = {}, m.name[spec.worker or 'W1']
     for i, r in ipairs(spec.results or {}) do
@@ -58,7 +58,7 @@ function nth.step_scenario(name, stage, spec)
       ending = ending + (nth.runs_on(r[2]) and 0 or 1)
     end
     local held = nth.count(m.held[epoch]) - ending - #short_of(m)
-    return nth.step_args(m, epoch, held, results_of(m), spec.queues or nth.QUEUES, more(m), spec.room)
+    return nth.sync_args(m, epoch, held, results_of(m), spec.queues or nth.QUEUES, more(m), spec.room)
   end
   local function lose_first(m)
     nth.must(unpack(call(m)))
@@ -88,53 +88,53 @@ nth.RESULTS = {{'done1', 'done'}, {'done2', 'done'}, {'keep', 'done', 3600000}, 
                  {'awaited', 'done'}, {'brdone', 'done'}, {'brretry', 'retry', 500}, {'plus', 'dead', 100}, {'big', 'done'},
                  {'lock', 'done'}, {'sem', 'retry', 0}, {'uniq', 'done'}}
 
-nth.step_scenario('step: plain and raw jobs', 'plain', {})
-nth.step_scenario('step: plain and raw jobs, short', 'plain', {ahead = 0})
-nth.step_scenario('step: plain jobs, ahead', 'plain', {ahead = 1000})
-nth.step_scenario('step: one of each queue', 'plain', {room = 1})
-nth.step_scenario('step: only heads', 'plain', {room = 0})
-nth.step_scenario('step: a suspect', 'solo', {})
-nth.step_scenario('step: a suspect, short', 'solo', {ahead = 0})
-nth.step_scenario('step: a suspect behind a lock', 'solo', {queues = {'gate'}})
-nth.step_scenario('step: results of every verb', 'results', {results = nth.RESULTS, queues = {}})
-nth.step_scenario('step: results and claims', 'results', {results = nth.RESULTS})
-nth.step_scenario('step: the end of a lock', 'results', {results = {{'lock', 'done'}}, queues = {'gate'}})
-nth.step_scenario('step: the end of a lock, elsewhere', 'results', {results = {{'lock', 'done'}}, queues = {'mail'}})
-nth.step_scenario('step: the end of a semaphore', 'results', {results = {{'sem', 'dead', 100}}, queues = {'gate'}, ahead = 0})
-nth.step_scenario('step: short results', 'short', {short = {{'mail', 's1', 's2', 's3', 's4'}, {'sms', 's5', 's6'}}, queues = {}})
-nth.step_scenario('step: short results and claims', 'short', {short = {{'mail', 's1', 's4'}, {'sms', 's5', 's6'}}, ahead = 1000})
-nth.step_scenario('step: gates', 'gates', {})
-nth.step_scenario('step: gates, short', 'gates', {ahead = 0})
-nth.step_scenario('step: gates, the end of their holder', 'gates', {results = {{'hold', 'done'}}})
-nth.step_scenario('step: gates, the other worker', 'gates', {worker = 'W2', results = {{'log1', 'retry', 0}}})
-nth.step_scenario('step: gates, one permit', 'gates', {room = 1})
-nth.step_scenario('step: gates, timers', 'timers', {})
-nth.step_scenario('step: gates, timers, one permit', 'timers', {room = 1, results = {{'hold', 'release', 0}}})
-nth.step_scenario('step: gates, their holder ends while the queue is paused', 'gates', {results = {{'hold', 'done'}}, queues = {},
+nth.sync_scenario('sync: plain and raw jobs', 'plain', {})
+nth.sync_scenario('sync: plain and raw jobs, short', 'plain', {ahead = 0})
+nth.sync_scenario('sync: plain jobs, ahead', 'plain', {ahead = 1000})
+nth.sync_scenario('sync: one of each queue', 'plain', {room = 1})
+nth.sync_scenario('sync: only heads', 'plain', {room = 0})
+nth.sync_scenario('sync: a suspect', 'solo', {})
+nth.sync_scenario('sync: a suspect, short', 'solo', {ahead = 0})
+nth.sync_scenario('sync: a suspect behind a lock', 'solo', {queues = {'gate'}})
+nth.sync_scenario('sync: results of every verb', 'results', {results = nth.RESULTS, queues = {}})
+nth.sync_scenario('sync: results and claims', 'results', {results = nth.RESULTS})
+nth.sync_scenario('sync: the end of a lock', 'results', {results = {{'lock', 'done'}}, queues = {'gate'}})
+nth.sync_scenario('sync: the end of a lock, elsewhere', 'results', {results = {{'lock', 'done'}}, queues = {'mail'}})
+nth.sync_scenario('sync: the end of a semaphore', 'results', {results = {{'sem', 'dead', 100}}, queues = {'gate'}, ahead = 0})
+nth.sync_scenario('sync: short results', 'short', {short = {{'mail', 's1', 's2', 's3', 's4'}, {'sms', 's5', 's6'}}, queues = {}})
+nth.sync_scenario('sync: short results and claims', 'short', {short = {{'mail', 's1', 's4'}, {'sms', 's5', 's6'}}, ahead = 1000})
+nth.sync_scenario('sync: gates', 'gates', {})
+nth.sync_scenario('sync: gates, short', 'gates', {ahead = 0})
+nth.sync_scenario('sync: gates, the end of their holder', 'gates', {results = {{'hold', 'done'}}})
+nth.sync_scenario('sync: gates, the other worker', 'gates', {worker = 'W2', results = {{'log1', 'retry', 0}}})
+nth.sync_scenario('sync: gates, one permit', 'gates', {room = 1})
+nth.sync_scenario('sync: gates, timers', 'timers', {})
+nth.sync_scenario('sync: gates, timers, one permit', 'timers', {room = 1, results = {{'hold', 'release', 0}}})
+nth.sync_scenario('sync: gates, their holder ends while the queue is paused', 'gates', {results = {{'hold', 'done'}}, queues = {},
   prepare = function()
     nth.must('later_pause', 'gate')
   end})
-nth.step_scenario('step: gates, the clock set back', 'gates', {prepare = function()
+nth.sync_scenario('sync: gates, the clock set back', 'gates', {prepare = function()
   nth.now_us = nth.now_us - 5000000
   nth.redis('ZADD', 'timers', nth.now_ms(), 'granted:gate')
 end})
-nth.step_scenario('step: a flag of nobody', 'flag', {})
-nth.step_scenario('step: a reserved permit, while the queue is paused', 'gates', {queues = {}, prepare = function()
+nth.sync_scenario('sync: a flag of nobody', 'flag', {})
+nth.sync_scenario('sync: a reserved permit, while the queue is paused', 'gates', {queues = {}, prepare = function()
   nth.must('later_pause', 'gate')
   nth.redis('ZADD', 'timers', nth.now_ms(), 'gate:sem:own')
   nth.redis('DEL', 'sem:own')
 end})
-nth.step_scenario('step: a reserved permit, and the other is free', 'gates', {prepare = function()
+nth.sync_scenario('sync: a reserved permit, and the other is free', 'gates', {prepare = function()
   nth.must('later_sem_release', 'own', 'ann')
 end})
-nth.step_scenario('step: many', 'many', {ahead = 0, short = {function(m)
+nth.sync_scenario('sync: many', 'many', {ahead = 0, short = {function(m)
   return {'mail', unpack(m.running)}
 end}})
-nth.step_scenario('step: many, in the long form', 'many', {})
-nth.step_scenario('step: the dead go', 'life', {results = {{'w1a', 'dead', 1}, {'w1lock', 'dead', 1}}, after = function(m)
+nth.sync_scenario('sync: many, in the long form', 'many', {})
+nth.sync_scenario('sync: the dead go', 'life', {results = {{'w1a', 'dead', 1}, {'w1lock', 'dead', 1}}, after = function(m)
   for _, tag in ipairs({'dead1', 'dead2', 'vpoison', 'rawinf', 'w1a', 'w1lock'}) do
     m.fate[tag] = 'any'
   end
 end})
-nth.step_scenario('step: the end of a unique job', 'uniq', {results = {{'ufor2', 'done'}, {'urun', 'retry', 500}}})
-nth.step_scenario('step: unique keys', 'uniq', {results = {{'urun', 'dead', 100}}})
+nth.sync_scenario('sync: the end of a unique job', 'uniq', {results = {{'ufor2', 'done'}, {'urun', 'retry', 500}}})
+nth.sync_scenario('sync: unique keys', 'uniq', {results = {{'urun', 'dead', 100}}})

@@ -23,7 +23,7 @@ struct result {
     int children;
 };
 
-struct step {
+struct sync {
     struct worker *worker;
     struct result result[RESULTS];
     int n, plains;
@@ -39,7 +39,7 @@ static bool runs_on(const struct result *r)
     return strcmp(r->verb, "progress") == 0 || strcmp(r->verb, "checkpoint") == 0;
 }
 
-static void choose_results(struct world *w, struct step *s, bool all)
+static void choose_results(struct world *w, struct sync *s, bool all)
 {
     static const char *const verbs[] = {"done", "done",    "done",     "result",    "retry",
                                         "dead", "release", "progress", "checkpoint"};
@@ -64,7 +64,7 @@ static void choose_results(struct world *w, struct step *s, bool all)
 }
 
 /* Tell some results that are done without anything to keep in groups. */
-static void choose_plain(struct world *w, struct step *s)
+static void choose_plain(struct world *w, struct sync *s)
 {
     for (int i = 0; i < s->n; i++) {
         struct result *r = &s->result[i];
@@ -78,7 +78,7 @@ static void choose_plain(struct world *w, struct step *s)
 /* ---- children */
 
 /* Append a child of this result to what the call says. */
-static void put_child(struct world *w, struct step *s, struct result *r)
+static void put_child(struct world *w, struct sync *s, struct result *r)
 {
     struct job o = LEDGER_PLAIN;
     struct child *c;
@@ -102,7 +102,7 @@ static void put_child(struct world *w, struct step *s, struct result *r)
 
 /* The call names the number of a result among those that are not plain, and how many children it
  * has. */
-static void put_children(struct world *w, struct step *s, struct result *r, int number)
+static void put_children(struct world *w, struct sync *s, struct result *r, int number)
 {
     int n = 1 + dice_below(&w->dice, 3);
 
@@ -116,7 +116,7 @@ static void put_children(struct world *w, struct step *s, struct result *r, int 
     s->parents++;
 }
 
-static void choose_children(struct world *w, struct step *s)
+static void choose_children(struct world *w, struct sync *s)
 {
     int number = 0;
 
@@ -131,7 +131,7 @@ static void choose_children(struct world *w, struct step *s)
     }
 }
 
-static void put_words(struct world *w, const struct step *s)
+static void put_words(struct world *w, const struct sync *s)
 {
     call_number(&w->call, s->parents);
     for (int i = 1; i < s->words.n; i++)
@@ -139,7 +139,7 @@ static void put_words(struct world *w, const struct step *s)
 }
 
 /* One group for each plain result. */
-static void put_groups(struct world *w, const struct step *s)
+static void put_groups(struct world *w, const struct sync *s)
 {
     call_number(&w->call, s->plains);
     for (int i = 0; i < s->n; i++) {
@@ -154,7 +154,7 @@ static void put_groups(struct world *w, const struct step *s)
     }
 }
 
-static void put_results(struct world *w, const struct step *s)
+static void put_results(struct world *w, const struct sync *s)
 {
     call_number(&w->call, s->n - s->plains);
     for (int i = 0; i < s->n; i++) {
@@ -211,7 +211,7 @@ static void check_refused(const struct world *w, const struct result *r, const c
                       r->children, answer);
 }
 
-static void take_answer(struct world *w, const struct step *s, const struct result *r,
+static void take_answer(struct world *w, const struct sync *s, const struct result *r,
                         const char *answer)
 {
     bool may_hold = (r->job->may & RUNS) != 0 && r->job->epoch == s->worker->epoch;
@@ -231,7 +231,7 @@ static void take_answer(struct world *w, const struct step *s, const struct resu
         end_job(w, r);
 }
 
-static void take_answers(struct world *w, const struct step *s, const struct reply *answers)
+static void take_answers(struct world *w, const struct sync *s, const struct reply *answers)
 {
     size_t n = 0;
 
@@ -241,7 +241,7 @@ static void take_answers(struct world *w, const struct step *s, const struct rep
 }
 
 /* Plain results: the answer names only those that were not ok. */
-static void take_refused(struct world *w, const struct step *s, const struct reply *refused)
+static void take_refused(struct world *w, const struct sync *s, const struct reply *refused)
 {
     size_t next = 0;
     int64_t number = 0;
@@ -298,7 +298,7 @@ static void take_fence(struct world *w, const char *id, int64_t fence, int64_t b
         w->l->fence = fence;
 }
 
-/* The claims of later_v2_step: queue, fence, start, attempt, crashes, gated, then id, due and
+/* The claims of later_v1_sync: queue, fence, start, attempt, crashes, gated, then id, due and
  * record of each job. */
 static void take_groups(struct world *w, const struct worker *v, const struct reply *groups)
 {
@@ -390,20 +390,20 @@ static int held_by(const struct ledger *l, const struct worker *v)
 static void check_errors(struct world *w, const struct reply *errors)
 {
     if (reply_count(errors) > 0 && !w->is_disturbed)
-        finding_break("step", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, 0)),
+        finding_break("sync", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, 0)),
                       reply_str(reply_at(errors, 1)));
     for (size_t i = 1; i < reply_count(errors); i += 2)
         if (strstr(reply_str(reply_at(errors, i)), "TYPE") == NULL)
-            finding_break("step", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, i - 1)),
+            finding_break("sync", "%s queue %s: %s", w->l->root, reply_str(reply_at(errors, i - 1)),
                           reply_str(reply_at(errors, i)));
 }
 
-static void take_step(struct world *w, const struct step *s, const struct reply *r, bool is_lost)
+static void take_sync(struct world *w, const struct sync *s, const struct reply *r, bool is_lost)
 {
     int64_t before = w->l->fence;
 
     if (!reply_is(reply_at(r, 1), "ok")) {
-        finding_break("worker", "%s worker %lld steps and is %s", w->l->root,
+        finding_break("worker", "%s worker %lld syncs and is %s", w->l->root,
                       (long long)s->worker->epoch, reply_str(reply_at(r, 1)));
         return;
     }
@@ -416,13 +416,13 @@ static void take_step(struct world *w, const struct step *s, const struct reply 
         forget_claims(w, s->worker, before);
 }
 
-static void step(struct world *w, struct worker *v, bool all)
+static void do_sync(struct world *w, struct worker *v, bool all)
 {
-    static struct step s;
+    static struct sync s;
     struct reply *r;
     int held;
 
-    s = (struct step){.worker = v, .words = s.words};
+    s = (struct sync){.worker = v, .words = s.words};
 
     choose_results(w, &s, all);
     held = held_by(w->l, v);
@@ -430,7 +430,7 @@ static void step(struct world *w, struct worker *v, bool all)
         held -= s.result[i].is_due && !s.result[i].job->is_unheard && !runs_on(&s.result[i]);
     choose_plain(w, &s);
     choose_children(w, &s);
-    world_begin(w, "later_v2_step");
+    world_begin(w, "later_v1_sync");
     call_number(&w->call, v->epoch);
     call_number(&w->call, v->link);
     call_number(&w->call, held < 0 ? 0 : held);
@@ -444,21 +444,21 @@ static void step(struct world *w, struct worker *v, bool all)
         put_words(w, &s);
     r = world_ask(w, dice_percent(&w->dice, 60) ? ROLE_WORKER : ROLE_ALL);
     if (r != NULL)
-        take_step(w, &s, r, !all && dice_percent(&w->dice, 3));
+        take_sync(w, &s, r, !all && dice_percent(&w->dice, 3));
     reply_free(r);
 }
 
-void move_step(struct world *w)
+void move_sync(struct world *w)
 {
     struct worker *v = move_pick_worker(w, false);
 
     if (v != NULL)
-        step(w, v, false);
+        do_sync(w, v, false);
 }
 
 void worker_finish(struct world *w, struct worker *v)
 {
-    step(w, v, true);
+    do_sync(w, v, true);
 }
 
 /* ---- kept steps */

@@ -1,6 +1,6 @@
 /*
- * Encodes a step for later_v2_step and decodes its answer. The comment on top of
- * src/lua/calls/step.lua explains the fields.
+ * Encodes a sync for later_v1_sync and decodes its answer. The comment on top of
+ * src/lua/calls/sync.lua explains the fields.
  */
 #include "store/store_redis.h"
 
@@ -100,7 +100,7 @@ static struct store_claim *read_groups(const struct reply *groups, size_t *n)
 
 /* A plain result has an answer only if it is not ok; every other result has one. False: the numbers
  * do not match. */
-static bool read_answers(const struct step_shape *s, const struct reply *r,
+static bool read_answers(const struct sync_shape *s, const struct reply *r,
                          enum store_answer *answers, const char **texts)
 {
     const struct reply *told = reply_at(r, 2), *refused = reply_at(r, 9);
@@ -121,8 +121,8 @@ static bool read_answers(const struct step_shape *s, const struct reply *r,
     return at == reply_count(told) && next == reply_count(refused);
 }
 
-static void on_step_ok(struct store_redis *s, const struct step_shape *sent, const struct reply *r,
-                       struct store_step_reply *out)
+static void on_sync_ok(struct store_redis *s, const struct sync_shape *sent, const struct reply *r,
+                       struct store_sync_reply *out)
 {
     const struct reply *told = reply_at(r, 5);
     CLEANUP_FREE enum store_answer *answers = mem_new((sent->results + 1) * sizeof(*answers));
@@ -135,11 +135,11 @@ static void on_step_ok(struct store_redis *s, const struct step_shape *sent, con
     size_t n;
 
     if (!read_answers(sent, r, answers, texts)) {
-        s->events.failed(s->events.arg, ERROR_CLASS_CALL, "the step's answers do not add up");
+        s->events.failed(s->events.arg, ERROR_CLASS_CALL, "the sync's answers do not add up");
         return;
     }
     if (reply_count(told) != sent->rooms) {
-        s->events.failed(s->events.arg, ERROR_CLASS_CALL, "the step's heads do not add up");
+        s->events.failed(s->events.arg, ERROR_CLASS_CALL, "the sync's heads do not add up");
         return;
     }
     heads = mem_new((sent->rooms + 1) * sizeof(*heads));
@@ -160,28 +160,28 @@ static void on_step_ok(struct store_redis *s, const struct step_shape *sent, con
     out->errors = errors;
     out->solo_due = reply_int(reply_at(r, 7)) != 0;
     out->timer_ms = reply_int(reply_at(r, 8));
-    s->events.step(s->events.arg, out);
+    s->events.sync(s->events.arg, out);
 }
 
-static void on_step(void *arg, const struct reply *r)
+static void on_sync(void *arg, const struct reply *r)
 {
     struct store_redis *s = arg;
-    const struct step_shape *sent = &s->steps[s->step_first];
-    struct store_step_reply out = {0};
+    const struct sync_shape *sent = &s->syncs[s->sync_first];
+    struct store_sync_reply out = {0};
 
-    s->step_first = (s->step_first + 1) % STORE_STEPS_MAX;
-    s->nsteps--;
+    s->sync_first = (s->sync_first + 1) % STORE_SYNCS_MAX;
+    s->nsyncs--;
     if (store_redis_is_bad(s, r, 2))
         return;
     out.now_us = store_redis_time(reply_at(r, 0));
     out.status = store_redis_status(reply_at(r, 1));
     if (out.status != STORE_OK) {
-        s->events.step(s->events.arg, &out);
+        s->events.sync(s->events.arg, &out);
         return;
     }
     if (store_redis_is_bad(s, r, 10))
         return;
-    on_step_ok(s, sent, r, &out);
+    on_sync_ok(s, sent, r, &out);
 }
 
 /* ---- the request */
@@ -200,59 +200,59 @@ static void fcall_result(struct fcall *a, const struct store_result *r)
 
 /* The end of the group that starts with result i: plain results of one queue and start number.
  * Other results may be between them, but no other plain one. */
-static size_t end_of_group(const struct store_step *step, size_t i)
+static size_t end_of_group(const struct store_sync *sync, size_t i)
 {
     size_t end = i;
 
-    for (size_t k = i; k < step->nresults; k++) {
-        if (!step->results[k].is_plain)
+    for (size_t k = i; k < sync->nresults; k++) {
+        if (!sync->results[k].is_plain)
             continue;
-        if (step->results[k].start != step->results[i].start ||
-            strcmp(step->results[k].queue, step->results[i].queue) != 0)
+        if (sync->results[k].start != sync->results[i].start ||
+            strcmp(sync->results[k].queue, sync->results[i].queue) != 0)
             break;
         end = k;
     }
     return end + 1;
 }
 
-static void fcall_groups(struct fcall *a, const struct store_step *step)
+static void fcall_groups(struct fcall *a, const struct store_sync *sync)
 {
     int64_t groups = 0;
 
-    for (size_t i = 0; i < step->nresults; i++) {
-        if (step->results[i].is_plain) {
-            i = end_of_group(step, i) - 1;
+    for (size_t i = 0; i < sync->nresults; i++) {
+        if (sync->results[i].is_plain) {
+            i = end_of_group(sync, i) - 1;
             groups++;
         }
     }
     fcall_int(a, groups);
-    for (size_t i = 0; i < step->nresults; i++) {
+    for (size_t i = 0; i < sync->nresults; i++) {
         size_t end;
         int64_t n = 0;
 
-        if (!step->results[i].is_plain)
+        if (!sync->results[i].is_plain)
             continue;
-        end = end_of_group(step, i);
+        end = end_of_group(sync, i);
         for (size_t k = i; k < end; k++)
-            n += step->results[k].is_plain;
-        fcall_str(a, step->results[i].queue);
-        fcall_int(a, step->results[i].start);
+            n += sync->results[k].is_plain;
+        fcall_str(a, sync->results[i].queue);
+        fcall_int(a, sync->results[i].start);
         fcall_int(a, n);
         for (; i < end; i++) {
-            if (step->results[i].is_plain)
-                fcall_str(a, step->results[i].id);
+            if (sync->results[i].is_plain)
+                fcall_str(a, sync->results[i].id);
         }
         i--;
     }
 }
 
 /* How many words of the call the children of all results are. */
-static size_t words_of_children(const struct store_step *step)
+static size_t words_of_children(const struct store_sync *sync)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < step->nresults; i++) {
-        const struct children *c = step->results[i].children;
+    for (size_t i = 0; i < sync->nresults; i++) {
+        const struct children *c = sync->results[i].children;
 
         n += c != NULL ? 2 + c->n + c->nwords : 0;
     }
@@ -276,74 +276,74 @@ static void fcall_children_of(struct fcall *a, const struct children *c)
 
 /* The children of each result that has some, with its number among the results that are not plain.
  * Nothing where there are none. */
-static void fcall_children(struct fcall *a, const struct store_step *step)
+static void fcall_children(struct fcall *a, const struct store_sync *sync)
 {
     int64_t number = 0, n = 0;
 
-    for (size_t i = 0; i < step->nresults; i++)
-        n += step->results[i].children != NULL;
+    for (size_t i = 0; i < sync->nresults; i++)
+        n += sync->results[i].children != NULL;
     if (n == 0)
         return;
     fcall_int(a, n);
-    for (size_t i = 0; i < step->nresults; i++) {
-        number += !step->results[i].is_plain;
-        if (step->results[i].children == NULL)
+    for (size_t i = 0; i < sync->nresults; i++) {
+        number += !sync->results[i].is_plain;
+        if (sync->results[i].children == NULL)
             continue;
         fcall_int(a, number);
-        fcall_children_of(a, step->results[i].children);
+        fcall_children_of(a, sync->results[i].children);
     }
 }
 
-/* Keep what on_step needs to read the answer. */
-static struct step_shape *remember(struct store_redis *s, const struct store_step *step)
+/* Keep what on_sync needs to read the answer. */
+static struct sync_shape *remember(struct store_redis *s, const struct store_sync *sync)
 {
-    struct step_shape *sent = &s->steps[(s->step_first + s->nsteps) % STORE_STEPS_MAX];
+    struct sync_shape *sent = &s->syncs[(s->sync_first + s->nsyncs) % STORE_SYNCS_MAX];
 
-    assert(s->nsteps < STORE_STEPS_MAX);
-    sent->is_plain = mem_grow(sent->is_plain, step->nresults + 1, sizeof(*sent->is_plain));
-    sent->results = step->nresults;
-    sent->rooms = step->nrooms;
+    assert(s->nsyncs < STORE_SYNCS_MAX);
+    sent->is_plain = mem_grow(sent->is_plain, sync->nresults + 1, sizeof(*sent->is_plain));
+    sent->results = sync->nresults;
+    sent->rooms = sync->nrooms;
     sent->others = 0;
-    for (size_t i = 0; i < step->nresults; i++) {
-        sent->is_plain[i] = step->results[i].is_plain;
+    for (size_t i = 0; i < sync->nresults; i++) {
+        sent->is_plain[i] = sync->results[i].is_plain;
         sent->others += !sent->is_plain[i];
     }
     return sent;
 }
 
-/* The queues that the step names, with their room. */
-static void fcall_rooms(struct fcall *a, const struct store_step *step)
+/* The queues that the sync names, with their room. */
+static void fcall_rooms(struct fcall *a, const struct store_sync *sync)
 {
-    fcall_int(a, (int64_t)step->nrooms);
-    for (size_t i = 0; i < step->nrooms; i++) {
-        fcall_str(a, step->rooms[i].queue);
-        fcall_int(a, step->rooms[i].room);
-        fcall_int(a, step->rooms[i].max_payload);
+    fcall_int(a, (int64_t)sync->nrooms);
+    for (size_t i = 0; i < sync->nrooms; i++) {
+        fcall_str(a, sync->rooms[i].queue);
+        fcall_int(a, sync->rooms[i].room);
+        fcall_int(a, sync->rooms[i].max_payload);
     }
 }
 
-int store_step(struct store_redis *s, const struct store_step *step)
+int store_sync(struct store_redis *s, const struct store_sync *sync)
 {
-    const struct step_shape *sent = remember(s, step);
-    struct fcall a = fcall_begin(s, "later_v2_step",
-                                 10 + RESULT_FIELDS * step->nresults + ROOM_FIELDS * step->nrooms +
-                                     words_of_children(step));
+    const struct sync_shape *sent = remember(s, sync);
+    struct fcall a = fcall_begin(s, "later_v1_sync",
+                                 10 + RESULT_FIELDS * sync->nresults + ROOM_FIELDS * sync->nrooms +
+                                     words_of_children(sync));
 
-    fcall_int(&a, step->epoch);
-    fcall_int(&a, step->link);
-    fcall_int(&a, step->unended);
-    fcall_int(&a, step->max);
+    fcall_int(&a, sync->epoch);
+    fcall_int(&a, sync->link);
+    fcall_int(&a, sync->unended);
+    fcall_int(&a, sync->max);
     fcall_int(&a, (int64_t)sent->others);
-    for (size_t i = 0; i < step->nresults; i++) {
-        if (!step->results[i].is_plain)
-            fcall_result(&a, &step->results[i]);
+    for (size_t i = 0; i < sync->nresults; i++) {
+        if (!sync->results[i].is_plain)
+            fcall_result(&a, &sync->results[i]);
     }
-    fcall_rooms(&a, step);
-    fcall_groups(&a, step);
-    fcall_int(&a, step->ahead_ms);
-    fcall_children(&a, step);
-    if (fcall_send(&a, s, on_step) < 0)
+    fcall_rooms(&a, sync);
+    fcall_groups(&a, sync);
+    fcall_int(&a, sync->ahead_ms);
+    fcall_children(&a, sync);
+    if (fcall_send(&a, s, on_sync) < 0)
         return -1;
-    s->nsteps++;
+    s->nsyncs++;
     return 0;
 }

@@ -1,9 +1,9 @@
 /*
- * How many jobs a second can the library itself handle? This worker only calls the step function,
+ * How many jobs a second can the library itself handle? This worker only calls the sync function,
  * one call at a time on an otherwise idle connection. Each call has the results of all jobs that
  * the call before handed out.
  *
- *   step_limit PORT QUEUE CLAIMS     CLAIMS: the most jobs in a call (at most 512)
+ *   sync_limit PORT QUEUE CLAIMS     CLAIMS: the most jobs in a call (at most 512)
  *
  * The jobs exist and are due before it starts. The drain rate of laterd is compared with this rate.
  */
@@ -17,8 +17,8 @@
 #define NUMBERS_MAX (2 * CLAIMS_MAX + 16)
 #define MAX_PAYLOAD "1048576"
 
-/* Indexes in the answer of the step. */
-enum { STEP_STATUS = 1, STEP_GROUPS = 3, STEP_REFUSED = 9 };
+/* Indexes in the answer of the sync. */
+enum { SYNC_STATUS = 1, SYNC_GROUPS = 3, SYNC_REFUSED = 9 };
 /* A group of claims: queue, fence, start, attempt, crashes, gated, then for each job its id, due
  * time and record. */
 enum { GROUP_QUEUE = 0, GROUP_START = 2, GROUP_COMMON = 6, GROUP_FIELDS = 3 };
@@ -71,10 +71,10 @@ static void enter(redisContext *c, const char *queue, char epoch[32])
     char instance[40];
     const char *const words[] = {
         "FCALL", "later_v1_register", "1",      ROOT,   "0",      instance, "1", "0", "3",
-        "host",  "step-limit",        "places", "1024", "queues", queue,    "0", "0"};
+        "host",  "sync-limit",        "places", "1024", "queues", queue,    "0", "0"};
     redisReply *r;
 
-    (void)snprintf(instance, sizeof(instance), "step-limit-%ld", (long)getpid());
+    (void)snprintf(instance, sizeof(instance), "sync-limit-%ld", (long)getpid());
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         put(&call, words[i]);
     r = perform(c, &call);
@@ -90,7 +90,7 @@ static size_t group_jobs(const redisReply *group)
 /* How many jobs does the answer hand out? */
 static size_t claimed(const redisReply *r)
 {
-    const redisReply *groups = at(r, STEP_GROUPS);
+    const redisReply *groups = at(r, SYNC_GROUPS);
     size_t n = 0;
 
     for (size_t i = 0; i < groups->elements; i++)
@@ -117,13 +117,13 @@ static void put_groups(struct call *call, const redisReply *groups)
     }
 }
 
-/* One step: sends the results for the last answer (NULL: none), returns the next answer. */
-static redisReply *step(redisContext *c, const char *epoch, const char *queue, const char *most,
-                        const redisReply *last)
+/* One sync: sends the results for the last answer (NULL: none), returns the next answer. */
+static redisReply *do_sync(redisContext *c, const char *epoch, const char *queue, const char *most,
+                           const redisReply *last)
 {
     static struct call call;
     static const redisReply nothing = {.type = REDIS_REPLY_ARRAY};
-    const char *const words[] = {"FCALL", "later_v2_step", "1", ROOT, epoch, "1", "0", most};
+    const char *const words[] = {"FCALL", "later_v1_sync", "1", ROOT, epoch, "1", "0", most};
     const char *const room[] = {"1", queue, most, MAX_PAYLOAD};
     redisReply *r;
 
@@ -134,17 +134,17 @@ static redisReply *step(redisContext *c, const char *epoch, const char *queue, c
     put(&call, "0");
     for (size_t i = 0; i < sizeof(room) / sizeof(room[0]); i++)
         put(&call, room[i]);
-    put_groups(&call, last == NULL ? &nothing : at(last, STEP_GROUPS));
+    put_groups(&call, last == NULL ? &nothing : at(last, SYNC_GROUPS));
     r = perform(c, &call);
-    if (at(r, STEP_STATUS)->str == NULL || strcmp(at(r, STEP_STATUS)->str, "ok") != 0)
-        client_give_up("the step was refused");
+    if (at(r, SYNC_STATUS)->str == NULL || strcmp(at(r, SYNC_STATUS)->str, "ok") != 0)
+        client_give_up("the sync was refused");
     return r;
 }
 
 /* Every result must have been accepted: the answer names none. */
 static void need_taken(const redisReply *r)
 {
-    if (at(r, STEP_REFUSED)->elements > 0)
+    if (at(r, SYNC_REFUSED)->elements > 0)
         client_give_up("a result was not taken");
 }
 
@@ -158,14 +158,14 @@ int main(int argc, char **argv)
     int most;
 
     if (argc != 4 || (most = atoi(argv[3])) < 1 || most > CLAIMS_MAX) {
-        (void)fprintf(stderr, "usage: step_limit PORT QUEUE CLAIMS\n");
+        (void)fprintf(stderr, "usage: sync_limit PORT QUEUE CLAIMS\n");
         return 64;
     }
     c = client_connect(argv[1]);
     enter(c, argv[2], epoch);
     from = client_seconds();
     do {
-        r = step(c, epoch, argv[2], argv[3], last);
+        r = do_sync(c, epoch, argv[2], argv[3], last);
         need_taken(r);
         calls++;
         if (last != NULL) {

@@ -1,5 +1,5 @@
 /*
- * The step in the model: results in, claims out.
+ * The sync in the model: results in, claims out.
  */
 #include "model.h"
 
@@ -14,9 +14,9 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 
-#define RAWS_A_STEP 16
-#define BYTES_A_STEP 1048576
-#define PEEK_BYTES 262144 /* of raw members that a step reads for their due times */
+#define RAWS_A_SYNC 16
+#define BYTES_A_SYNC 1048576
+#define PEEK_BYTES 262144 /* of raw members that a sync reads for their due times */
 #define LOOK_ROUNDS 4
 #define LOOK_WINDOW 64
 #define PARKED_MAX 128
@@ -38,10 +38,10 @@ struct candidate {
 
 struct claims {
     struct model *m;
-    const struct model_step *step;
+    const struct model_sync *sync;
     int64_t max, n, bytes, parked;
     bool has_solo, is_solo_due, is_more;
-    bool shares[MODEL_QUEUES];   /* tenants take turns, since before the step */
+    bool shares[MODEL_QUEUES];   /* tenants take turns, since before the sync */
     int64_t began[MODEL_QUEUES]; /* the virtual time before the first claim; -1: there was none */
     bool has_caused; /* the death of one of the last candidates has added a job to their queue */
     const struct model_raw *next_raw; /* whose due time was asked for last */
@@ -83,7 +83,7 @@ static size_t take_ids(struct claims *c, int q, int priority, int64_t room, int6
     return taken;
 }
 
-/* A time before which a raw member is not due, found by counting: the step looks 1, 8, 64, ...
+/* A time before which a raw member is not due, found by counting: the sync looks 1, 8, 64, ...
  * seconds ahead until it meets a member. */
 static int64_t counted_raw(int64_t now, double score)
 {
@@ -99,7 +99,7 @@ static int64_t counted_raw(int64_t now, double score)
 }
 
 /* The due time of the first raw member that was not taken. If the queue has a head later than now,
- * and no member is earlier, the head stays. When much was read of such members, the step counts. */
+ * and no member is earlier, the head stays. When much was read of such members, the sync counts. */
 static int64_t next_raw(struct claims *c, int q, const struct model_raw *next)
 {
     const struct model_queue *queue = &c->m->queue[q];
@@ -122,10 +122,10 @@ static size_t take_raws(struct claims *c, int q, int64_t room, struct candidate 
 {
     struct model_raw *row[MODEL_RAWS];
     size_t n = model_raws(c->m, q, row), taken = 0;
-    int64_t now = MODEL_MS(c->m), bytes = least(c->bytes, BYTES_A_STEP);
+    int64_t now = MODEL_MS(c->m), bytes = least(c->bytes, BYTES_A_SYNC);
     const struct model_queue *queue = &c->m->queue[q];
 
-    room = least(room, RAWS_A_STEP);
+    room = least(room, RAWS_A_SYNC);
     if (n > 0 && room <= 0 && queue->has_head && queue->head <= now) {
         *head = least(*head, now);
         return 0;
@@ -155,7 +155,7 @@ static size_t take_fives(struct claims *c, int q, int64_t room, int64_t until_ms
 {
     struct model_raw *row[MODEL_RAWS];
     struct candidate *ids = mem_new((c->m->jobs + 1) * sizeof(*ids));
-    struct candidate raws[RAWS_A_STEP + 1];
+    struct candidate raws[RAWS_A_SYNC + 1];
     size_t n = 0, i = 0, k = 0;
     int64_t ids_ms = model_raws(c->m, q, row) > 0 ? MODEL_MS(c->m) : until_ms;
     size_t nids = take_ids(c, q, 5, room, ids_ms, ids, head);
@@ -194,7 +194,7 @@ static size_t gather(struct claims *c, int q, int64_t room, struct candidate *ou
 
         if (p == 5) {
             n += take_fives(c, q, room - (int64_t)n,
-                            may_be_early(c, q) ? now + c->step->ahead : now, out + n, head);
+                            may_be_early(c, q) ? now + c->sync->ahead : now, out + n, head);
         } else if (strchr(c->m->queue[q].marks, digit) != NULL) {
             n += take_ids(c, q, p, room - (int64_t)n, now, out + n, head);
             if (model_jobs(c->m, q, JOB_WAITING, p, row) > 0)
@@ -214,7 +214,7 @@ static bool take_solo(struct claims *c, int q, int64_t room, struct candidate *o
     int64_t now = MODEL_MS(c->m);
 
     *has_mark = n > 0;
-    if (n > 0 && row[0]->score <= now && room > 0 && c->step->held == 0 && c->n == 0) {
+    if (n > 0 && row[0]->score <= now && room > 0 && c->sync->held == 0 && c->n == 0) {
         *out = (struct candidate){.job = row[0], .turn = row[0]->score, .due = row[0]->score};
         next = 1;
     }
@@ -321,7 +321,7 @@ static void claim_one(struct claims *c, const struct candidate *k, int64_t fence
     struct buf record = BUF_INIT;
 
     j->state = JOB_RUNNING;
-    j->score = c->step->epoch;
+    j->score = c->sync->epoch;
     j->starts++;
     j->attempts++;
     j->has_tries = true;
@@ -448,7 +448,7 @@ static void claim_pinned(struct claims *c, const struct model_want *w, int64_t r
     struct candidate *cand = mem_new((c->m->jobs + 1) * sizeof(*cand));
     struct model_job *row[MODEL_JOBS];
     char target[2][MODEL_TARGET];
-    size_t targets = pins_of_worker(c->m, c->step->epoch, target), taken = 0;
+    size_t targets = pins_of_worker(c->m, c->sync->epoch, target), taken = 0;
 
     for (size_t t = 0; t < targets; t++) {
         size_t n = pins_jobs(c->m, w->queue, target[t], row), at = 0;
@@ -498,7 +498,7 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
         } else if (!model_is_solo(row[i])) {
             cand[taken++] =
                 (struct candidate){.job = row[i], .due = row[i]->spot.due, .is_granted = true};
-        } else if (c->step->held == 0 && c->n == 0 && taken == 0) {
+        } else if (c->sync->held == 0 && c->n == 0 && taken == 0) {
             cand[taken++] =
                 (struct candidate){.job = row[i], .due = row[i]->spot.due, .is_granted = true};
             is_solo = true;
@@ -526,7 +526,7 @@ static void claim_granted(struct claims *c, const struct model_want *w, int64_t 
 static bool look(struct claims *c, const struct model_want *w, int64_t left, int64_t most,
                  int64_t *head, char *marks)
 {
-    struct candidate *cand = mem_new((c->m->jobs + RAWS_A_STEP + 1) * sizeof(*cand));
+    struct candidate *cand = mem_new((c->m->jobs + RAWS_A_SYNC + 1) * sizeof(*cand));
     size_t n;
     int parked = 0;
 
@@ -571,9 +571,9 @@ static void claim_due(struct claims *c, const struct model_want *w, int64_t room
 /* Due raw members become jobs without a key, before anybody's turn. */
 static void adopt_raws(struct claims *c, int q)
 {
-    struct candidate raw[RAWS_A_STEP + 1];
+    struct candidate raw[RAWS_A_SYNC + 1];
     int64_t ignored = NEVER;
-    size_t n = take_raws(c, q, RAWS_A_STEP, raw, &ignored);
+    size_t n = take_raws(c, q, RAWS_A_SYNC, raw, &ignored);
 
     for (size_t i = 0; i < n; i++) {
         struct model_job *j = model_new_job(c->m, model_tick(c->m, 1, 0), q, raw[i].raw->member);
@@ -584,7 +584,7 @@ static void adopt_raws(struct claims *c, int q)
         else
             model_enqueue(c->m, j, raw[i].due);
     }
-    c->is_more |= n == RAWS_A_STEP;
+    c->is_more |= n == RAWS_A_SYNC;
 }
 
 /* When the first job is due; the priorities that have any. */
@@ -702,7 +702,7 @@ static bool has_due_suspect(struct claims *c, const struct model_want *w)
     const char *marks = c->m->queue[w->queue].marks;
     struct model_job *row[MODEL_JOBS];
 
-    if (c->step->held > 0 || w->room <= 0)
+    if (c->sync->held > 0 || w->room <= 0)
         return false;
     if (strchr(marks, 's') != NULL && model_jobs(c->m, w->queue, JOB_WAITING, 10, row) > 0 &&
         row[0]->score <= MODEL_MS(c->m))
@@ -720,13 +720,13 @@ static int64_t claim_want(struct claims *c, const struct model_want *w)
     return head;
 }
 
-/* Queues that stood aside and have room in this step wait there again. */
+/* Queues that stood aside and have room in this sync wait there again. */
 static void rejoin_all(struct claims *c)
 {
     bool any = false;
 
-    for (size_t i = 0; i < c->step->wants; i++) {
-        const struct model_want *w = &c->step->want[i];
+    for (size_t i = 0; i < c->sync->wants; i++) {
+        const struct model_want *w = &c->sync->want[i];
         char *mark = strchr(c->m->queue[w->queue].marks, 'a');
 
         if (w->room <= 0 || mark == NULL || model_paused(c->m, w->queue) >= 0)
@@ -739,19 +739,19 @@ static void rejoin_all(struct claims *c)
         waiters_hand_on_again(c->m);
 }
 
-/* Does nothing seem to be in this queue that could be claimed now? Then the step does not look into
+/* Does nothing seem to be in this queue that could be claimed now? Then the sync does not look into
  * it, also if the death of a job in another queue adds a job to it meanwhile. */
 static bool is_idle(struct claims *c, size_t at)
 {
-    const struct model_want *w = &c->step->want[at];
+    const struct model_want *w = &c->sync->want[at];
     const struct model_queue *queue = &c->m->queue[w->queue];
     struct model_job *row[MODEL_JOBS];
     struct model_raw *raw[MODEL_RAWS];
-    int64_t until = MODEL_MS(c->m) + c->step->ahead;
+    int64_t until = MODEL_MS(c->m) + c->sync->ahead;
     size_t n;
 
     for (size_t i = 0; i < at; i++)
-        if (c->step->want[i].queue == w->queue)
+        if (c->sync->want[i].queue == w->queue)
             return false;
     if (queue->marks[0] != '\0' || queue->is_paused || queue->is_head_read ||
         (queue->has_head && queue->head <= until && w->room > 0) ||
@@ -767,22 +767,22 @@ static void claim_all(struct claims *c, struct buf *heads)
     bool told[16] = {false};
 
     rejoin_all(c);
-    for (size_t i = 0; i < c->step->wants; i++) {
-        const struct model_queue *queue = &c->m->queue[c->step->want[i].queue];
+    for (size_t i = 0; i < c->sync->wants; i++) {
+        const struct model_queue *queue = &c->m->queue[c->sync->want[i].queue];
 
         told[i] = is_idle(c, i);
         head[i] = queue->has_head ? queue->head : -1;
     }
-    for (size_t i = 0; i < c->step->wants; i++)
-        if (!told[i] && has_due_suspect(c, &c->step->want[i])) {
-            head[i] = claim_want(c, &c->step->want[i]);
+    for (size_t i = 0; i < c->sync->wants; i++)
+        if (!told[i] && has_due_suspect(c, &c->sync->want[i])) {
+            head[i] = claim_want(c, &c->sync->want[i]);
             told[i] = true;
         }
-    for (size_t i = 0; i < c->step->wants; i++)
+    for (size_t i = 0; i < c->sync->wants; i++)
         if (!told[i])
-            head[i] = claim_want(c, &c->step->want[i]);
-    for (size_t i = 0; i < c->step->wants; i++) {
-        int64_t *room = &c->m->gates->room[c->step->want[i].queue];
+            head[i] = claim_want(c, &c->sync->want[i]);
+    for (size_t i = 0; i < c->sync->wants; i++) {
+        int64_t *room = &c->m->gates->room[c->sync->want[i].queue];
 
         *room = c->has_solo ? 0 : least(*room, c->max - c->n);
         out_int(heads, head[i]);
@@ -812,14 +812,14 @@ static void reply_cancels(struct model *m, int64_t epoch, struct buf *out)
         out_text(out, row[i]->id);
 }
 
-void model_step(struct model *m, const struct model_step *s, struct buf *out)
+void model_sync(struct model *m, const struct model_sync *s, struct buf *out)
 {
     const struct model_worker *w = model_worker(m, s->epoch);
     const char *status = model_status(m, s->epoch);
     struct claims c = {.m = m,
-                       .step = s,
+                       .sync = s,
                        .max = least(s->max, 512),
-                       .bytes = BYTES_A_STEP,
+                       .bytes = BYTES_A_SYNC,
                        .peek = PEEK_BYTES,
                        .claimed = BUF_INIT,
                        .told = BUF_INIT};
@@ -832,19 +832,19 @@ void model_step(struct model *m, const struct model_step *s, struct buf *out)
     out_text(out, status);
     if (strcmp(status, "ok") == 0) {
         buf_puts(out, "[ ");
-        m->gates->stepper = s->epoch;
+        m->gates->syncer = s->epoch;
         for (int q = 0; q < MODEL_QUEUES; q++) {
             m->gates->room[q] = -1;
             c.shares[q] = fair_shares(m, q);
             c.began[q] = -1;
-            fair_step(m, q);
+            fair_sync(m, q);
         }
         for (size_t i = 0; i < s->wants; i++)
             m->gates->room[s->want[i].queue] = least(s->want[i].room, c.max);
         model_settle(m, s, out);
         claim_all(&c, &heads);
         waiters_hand_on_last(m);
-        m->gates->stepper = 0;
+        m->gates->syncer = 0;
         memset(m->gates->room, 0, sizeof(m->gates->room));
         buf_puts(out, "] [ ");
         if (c.claimed.len > 0)

@@ -1,9 +1,9 @@
--- A step over rows: what most steps do, in a straight line.
+-- A sync over rows: what most syncs do, in a straight line.
 --
--- It loads a row of each thing that the step touches (the jobs that end, their gates, the first
+-- It loads a row of each thing that the sync touches (the jobs that end, their gates, the first
 -- waiters, the jobs that are due), by one command a key; decides on these rows; and writes each key
--- once. What it does not know is odd: row_step.odd ends it before anything is written, and
--- steps.step makes the step anew in a transaction, which knows every case. Both have the same
+-- once. What it does not know is odd: row_sync.odd ends it before anything is written, and
+-- syncs.sync makes the sync anew in a transaction, which knows every case. Both have the same
 -- outcome, to the key.
 --
 -- Odd are: results but plain ends, progress, retries, deaths and jobs that are kept; jobs that are
@@ -15,7 +15,7 @@
 -- something (core/resume.lua); timers that are due; large payloads; and whatever is corrupt or of a
 -- foreign type.
 --
--- s, what one such step knows:
+-- s, what one such sync knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
 --   clock (the text that is there)
 --   is_calm, is_watched, has_resume: see need_common; cancels: ids, as the reply tells them
@@ -30,26 +30,26 @@
 --   claim/starting.lua
 --   adds, removals, last: the writes (writes.lua)
 
-local row_step = module 'rows/step'
-local claims, steps, clock, events, row_ends, plans, row_queues, row_waiters, writes = use(
-  'claim/claims', 'claim/steps', 'core/clock', 'core/events', 'rows/ends', 'rows/plan',
+local row_sync = module 'rows/sync'
+local claims, syncs, clock, events, row_ends, plans, row_queues, row_waiters, writes = use(
+  'claim/claims', 'claim/syncs', 'core/clock', 'core/events', 'rows/ends', 'rows/plan',
   'rows/queue', 'rows/waiters', 'rows/writes')
 local ODD = {}
-local NEVER, STEP_BYTES, CLAIMS_MAX = LATEST, claims.STEP_BYTES, claims.CLAIMS_MAX
+local NEVER, SYNC_BYTES, CLAIMS_MAX = LATEST, claims.SYNC_BYTES, claims.CLAIMS_MAX
 
--- This step is none for rows.
-function row_step.odd()
+-- This sync is none for rows.
+function row_sync.odd()
   error(ODD, 0)
 end
 
 -- -> the jobs of this worker that are to be cancelled. A flag of a job that does not run is odd.
 local function read_cancels(s)
   local mine, ids = {}, redis.call('HKEYS', s.R .. ':cancel')
-  local n = math.min(#ids, steps.CANCELS_MAX)
+  local n = math.min(#ids, syncs.CANCELS_MAX)
   local owners = n > 0 and redis.call('ZMSCORE', s.R .. ':running', unpack(ids, 1, n)) or {}
   for i = 1, n do
     if not owners[i] then
-      row_step.odd()
+      row_sync.odd()
     elseif owners[i] == s.epoch_text then
       mine[#mine + 1] = ids[i]
     end
@@ -71,23 +71,23 @@ local function need_common(s)
   local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
   s.timer_ms = tonumber(first[2]) or NEVER
   if s.timer_ms <= s.now_ms then
-    row_step.odd()
+    row_sync.odd()
   end
 end
 
-local function new_step(R, q)
+local function new_sync(R, q)
   local now_us = q.now_us
   local now_ms = clock.ms(now_us)
   local starts = {n = 0, n_held = 0, running = {}, tries = {}, holds = {}, old_ids = {},
                   old_tries = {}}
   return {R = R, q = q, epoch_text = q.epoch_text, now_us = now_us, now_ms = now_ms,
           now_text = int(now_ms), gates = {}, order = {}, room = {}, claimed = 0,
-          bytes = STEP_BYTES, parked = 0, max = math.min(q.max, CLAIMS_MAX), let_in = {},
+          bytes = SYNC_BYTES, parked = 0, max = math.min(q.max, CLAIMS_MAX), let_in = {},
           offers = 0, groups = {}, adds = {}, removals = {}, starts = starts}
 end
 
 local function run(R, q)
-  local s = new_step(R, q)
+  local s = new_sync(R, q)
   need_common(s)
   row_queues.load_queues(s)
   row_ends.load_ends(s)
@@ -100,8 +100,8 @@ local function run(R, q)
           timer_ms = s.is_more and s.now_ms or s.timer_ms < NEVER and s.timer_ms or -1}
 end
 
--- -> the reply of a step; nil: it is odd, and nothing was changed
-function row_step.run(R, q)
+-- -> the reply of a sync; nil: it is odd, and nothing was changed
+function row_sync.run(R, q)
   local ok, reply = pcall(run, R, q)
   if ok then
     return reply

@@ -1,4 +1,4 @@
--- A step: results in, claims out, one round trip for both. Its wire form: calls/step.lua.
+-- A sync: results in, claims out, one round trip for both. Its wire form: calls/sync.lua.
 --
 -- A request: {epoch_text, link, held, max, ahead (ms), ends: {queue, start, n}*, end_ids: of all of
 -- them, results (settling.lua), queues: {name, room, max_payload}*}
@@ -6,16 +6,16 @@
 -- (starting.lua), cancels (ids), heads (one a queue), errors ({queue, text}*), solo_due, timer_ms,
 -- checkpoints ({id, text}* of jobs that start; nil for none)}.
 
-local steps = module 'claim/steps'
-local beats, workers, claims, ends, settling, clock, gate, holding, waiters, row_step, txn = use(
+local syncs = module 'claim/syncs'
+local beats, workers, claims, ends, settling, clock, gate, holding, waiters, row_sync, txn = use(
   'calls/beat', 'calls/register', 'claim/claims', 'claim/ends', 'claim/settling', 'core/clock',
-  'gates/gate', 'gates/holding', 'gates/waiters', 'rows/step', 'txn/txn')
+  'gates/gate', 'gates/holding', 'gates/waiters', 'rows/sync', 'txn/txn')
 local PEEK_BYTES = 262144   -- of raw members that are not due
 
-steps.CANCELS_MAX = 1000        -- ids in a reply
+syncs.CANCELS_MAX = 1000        -- ids in a reply
 
 -- An error that pcall caught -> one line.
-function steps.error_text(e)
+function syncs.error_text(e)
   if type(e) == 'table' then
     e = e.elater or e.err or 'unknown error'
   end
@@ -25,7 +25,7 @@ end
 -- -> the jobs of this worker that are to be cancelled. Flags of ended jobs are removed.
 local function cancels(R, epoch)
   local mine, ids = {}, db('HKEYS', R .. ':cancel')
-  for i = 1, math.min(#ids, steps.CANCELS_MAX) do
+  for i = 1, math.min(#ids, syncs.CANCELS_MAX) do
     local owner = db('ZSCORE', R .. ':running', ids[i])
     if not owner then
       db('HDEL', R .. ':cancel', ids[i])
@@ -89,11 +89,11 @@ local function new_context(R, q, now_us)
   ledger.epoch = q.epoch_text
   return {now_us = now_us, now_ms = now_ms, until_ms = now_ms + q.ahead,
           epoch = whole(q.epoch_text), epoch_text = q.epoch_text, held = q.held,
-          max = math.min(q.max, claims.CLAIMS_MAX), bytes = claims.STEP_BYTES, peek = PEEK_BYTES,
+          max = math.min(q.max, claims.CLAIMS_MAX), bytes = claims.SYNC_BYTES, peek = PEEK_BYTES,
           groups = {}, checkpoints = {}, claimed = 0, parked = 0, solo_due = 0, ledger = ledger}
 end
 
-local function step_in_transaction(R, q)
+local function sync_in_transaction(R, q)
   local now_us = q.now_us
   workers.need_worker(R)
   local ctx = new_context(R, q, now_us)
@@ -111,7 +111,7 @@ local function step_in_transaction(R, q)
   return reply
 end
 
-function steps.step(R, q)
+function syncs.sync(R, q)
   txn.begin() -- rows read through it, too
   local now_us = clock.now_us()
   local status, current = beats.worker(R, q.epoch_text)
@@ -122,5 +122,5 @@ function steps.step(R, q)
     return {now_us = now_us, status = status}
   end
   q.now_us = now_us
-  return row_step.run(R, q) or in_transaction(step_in_transaction, R, q)
+  return row_sync.run(R, q) or in_transaction(sync_in_transaction, R, q)
 end

@@ -1,4 +1,4 @@
--- later_v2_step R EPOCH LINK HELD MAX
+-- later_v1_sync R EPOCH LINK HELD MAX
 --     NR {id start verb queue a code text output}*NR   NQ {queue room max_payload}*NQ
 --     NG {queue start n id*n}*NG [AHEAD [NC {number n {words word*words}*n}*NC]]
 --   -> [now_us, status, [answer per result], [group...], [id to cancel...], [head per queue],
@@ -6,7 +6,7 @@
 --
 -- Results in, claims out, one round trip for both.
 --
--- HELD: how many jobs of the worker have not ended, those that steps under way may still bring
+-- HELD: how many jobs of the worker have not ended, those that syncs under way may still bring
 -- included; only with 0 it may get a suspect. MAX: most jobs to claim (<= 512).
 -- verb: done (a: keep ms) | result (done, and output is what its handler gave as its result: the
 -- payload of the next job of its chain) | retry (a: delay ms) | dead (a: most dead jobs kept) |
@@ -26,7 +26,7 @@
 -- status: ok | dead | unknown | link (an older link number: nothing was done).
 -- answer: ok | settled (not held by this epoch with this start number: changes nothing) | error
 -- TEXT (could not be written: send it again) | later (the results before it have moved 1 MiB:
--- nothing was changed, send it with the next step) | refused TEXT (a child is refused: nothing was
+-- nothing was changed, send it with the next sync) | refused TEXT (a child is refused: nothing was
 -- changed, the attempt has failed). [number, answer]: the jobs of NG that are not ok, by
 -- their number among all of them.
 -- group: claims that begin alike, one flat list
@@ -38,7 +38,7 @@
 -- solo_due: 1 when a suspect waits. A job with SOLO_CRASHES crashes is claimed only by a worker
 -- that runs nothing else (HELD 0, no other claim).
 -- [id, checkpoint]: of claimed jobs whose last attempts kept one.
--- timer_ms: when a gate needs a step, whichever worker makes it; -1: none does.
+-- timer_ms: when a gate needs a sync, whichever worker makes it; -1: none does.
 --
 -- Queues are served in this order (with HELD 0, those with a due suspect first); jobs of a queue by
 -- priority, due time, id; raw members count as priority 5. Permits that the results free are handed
@@ -49,7 +49,7 @@
 -- the results: records, outputs, payloads that are copied, and 1 KiB for each child. allow-oom.
 -- Cost: O(results + due queues + claims * log n).
 
-local steps = use 'claim/steps'
+local syncs = use 'claim/syncs'
 
 local function read_results(args, at, n)
   local results = {}
@@ -170,13 +170,17 @@ local function read_ends(q, args, at)
   read_children(q.results, args, at + 1)
 end
 
-register_bare('later_v2_step', {'allow-oom'}, function(R, args)
+local function sync(R, args)
   local q, at = read_begin(args)
   read_ends(q, args, at)
-  local r = steps.step(R, q)
+  local r = syncs.sync(R, q)
   if r.status ~= 'ok' then
     return {r.now_us, r.status}
   end
   return {r.now_us, 'ok', r.answers, r.groups, r.cancels, r.heads, r.errors, r.solo_due, r.timer_ms,
           r.refused, r.checkpoints or {}}
-end)
+end
+
+register_bare('later_v1_sync', {'allow-oom'}, sync)
+-- Daemons of library 46 and before call it by this name.
+register_bare('later_v2_step', {'allow-oom'}, sync)

@@ -1,5 +1,5 @@
 /*
- * later_v2_step: claims in their order and bounds, raw members, broken keys and records, results.
+ * later_v1_sync: claims in their order and bounds, raw members, broken keys and records, results.
  *
  * Reason for its length: one function, tested mostly by tables of small cases.
  */
@@ -7,12 +7,12 @@
 
 #define MAIL "mail 10 1048576"
 
-/* A step without results; -> the claimed payloads, joined. */
+/* A sync without results; -> the claimed payloads, joined. */
 static const char *payloads(const char *w, int max, const char *queues, int n)
 {
     struct buf b = BUF_INIT;
 
-    assert_starts(fcall_step("%s 1 0 %d 0 %d %s", w, max, n, queues), "[");
+    assert_starts(fcall_sync("%s 1 0 %d 0 %d %s", w, max, n, queues), "[");
     assert_string_equal(at(1, -1), "ok");
     for (int i = 0; i < count_claimed(); i++) {
         const struct reply *record = claimed_node(i, CLAIM_RECORD);
@@ -122,7 +122,7 @@ static bool is_in_an_hour(const char *head)
     return llabs(atoll(head) - now_ms() - 3600000) < 60000;
 }
 
-/* A step may name very many queues: each is told the same as when it is named alone, and is claimed
+/* A sync may name very many queues: each is told the same as when it is named alone, and is claimed
  * from. Only the head of a queue whose first job was cancelled may be too early, until the queue is
  * checked in its turn. */
 static void test_many_names_at_once(void **state)
@@ -155,13 +155,13 @@ static void test_many_names_at_once(void **state)
             (void)add("q%02d in 1h x", i);
             (void)fcall("later_pause q%02d for 1h", i);
         }
-        assert_starts(fcall_step("%s 1 0 9 0 64%s", w, buf_str(&many)), "[");
+        assert_starts(fcall_sync("%s 1 0 9 0 64%s", w, buf_str(&many)), "[");
         assert_int_equal(count_claimed(), round == 0 ? 2 : 0);
         assert_int_equal(reply_count(reply_at(fx.last, 6)), 4);
         for (int i = 0; i < 64; i++)
             (void)snprintf(alone[i], sizeof(alone[i]), "%s", at(5, i, -1));
         for (int i = 0; i < 64; i++) {
-            (void)fcall_step("%s 1 0 9 0 1 q%02d %d 1000", w, i, i % 20 != 9);
+            (void)fcall_sync("%s 1 0 9 0 1 q%02d %d 1000", w, i, i % 20 != 9);
             if (strcmp(at(5, 0, -1), alone[i]) != 0 &&
                 !(round == 0 && (i == 5 || i == 6) && is_in_an_hour(alone[i])))
                 fail_msg("round %d, q%02d: %s, alone %s", round, i, alone[i], at(5, 0, -1));
@@ -175,7 +175,7 @@ static void test_many_names_at_once(void **state)
     buf_done(&many);
 }
 
-static void test_most_jobs_in_one_step(void **state)
+static void test_most_jobs_in_one_sync(void **state)
 {
     struct buf b = BUF_INIT;
     const char *w = worker();
@@ -202,7 +202,7 @@ static void test_byte_bound(void **state)
     for (int i = 0; i < 100; i++)
         (void)fcall_bytes("later_add mail", bytes, sizeof(bytes));
     (void)add("sms x");
-    (void)fcall_step("%s 1 0 200 0 2 mail 200 100000 sms 1 100", w);
+    (void)fcall_sync("%s 1 0 200 0 2 mail 200 100000 sms 1 100", w);
     n = count_claimed();
     assert_in_range(n, 60, 66);
     assert_true(int_at(5, 0, -1) > 0); /* the rest is still due, and so is the other queue */
@@ -491,7 +491,7 @@ static void test_wrong_types_stop_one_queue(void **state)
             (void)redis("HSET R:prio mail 3s");
         (void)redis("SET R:%s x", keys[i]);
         id = add("sms x");
-        (void)fcall_step("%s 1 0 10 0 2 mail 5 1000 sms 5 1000", w);
+        (void)fcall_sync("%s 1 0 10 0 2 mail 5 1000 sms 5 1000", w);
         assert_string_equal(claimed(0, CLAIM_ID), id);
         assert_string_equal(at(5, -1), "[-1 -1]");
         assert_string_equal(at(6, 0, -1), "mail");
@@ -595,7 +595,7 @@ static void test_results_of_one_batch(void **state)
 
     (void)state;
     (void)claim(w, "mail", 9);
-    (void)fcall_step(
+    (void)fcall_sync(
         "%s 1 0 9 6 "
         "%s 1 progress mail 0 0 half '' %s 1 done mail 0 0 '' '' %s 1 retry mail 0 1 '' '' "
         "%s 1 retry mail 0 1 '' '' %s 1 retry mail 0 1 '' '' %s 1 done mail 0 0 '' '' 1 " MAIL,
@@ -666,16 +666,16 @@ static void test_solo(void **state)
         (void)send_args(4, argv, NULL);
     }
     /* A busy worker gets other jobs, and is told that a suspect waits. */
-    (void)fcall_step("%s 1 1 1 0 1 " MAIL, w);
+    (void)fcall_sync("%s 1 1 1 0 1 " MAIL, w);
     assert_string_equal(text("%s %s", claimed(0, CLAIM_ID), at(7, -1)), text("%s 1", c));
     (void)add("sms y");
     (void)add("mail y");
     (void)fcall("later_pause mail"); /* the paused suspects do not hold up the others */
-    (void)fcall_step("%s 1 0 1 0 2 " MAIL " sms 9 9999", w);
+    (void)fcall_sync("%s 1 0 1 0 2 " MAIL " sms 9 9999", w);
     assert_string_equal(text("%s %s", claimed(0, CLAIM_QUEUE), at(7, -1)), "sms 0");
     (void)add("sms y");
     (void)fcall("later_resume mail");
-    (void)fcall_step("%s 1 0 9 0 2 sms 9 9999 " MAIL, w);
+    (void)fcall_sync("%s 1 0 9 0 2 sms 9 9999 " MAIL, w);
     assert_int_equal(count_claimed(), 1); /* the suspect comes before all others, and alone */
     assert_string_equal(text("%s %s", claimed(0, CLAIM_ID), claimed(0, CLAIM_CRASHES)),
                         text("%s 2", a));
@@ -691,14 +691,14 @@ static void test_solo(void **state)
     (void)redis("ZADD R:solo:mail 4102444800000 %s", add("mail m"));
     (void)redis("HSET R:prio mail s");
     (void)add("mail n");
-    (void)fcall_step("%s 1 0 1 0 2 sms 9 9999 " MAIL, w);
+    (void)fcall_sync("%s 1 0 1 0 2 sms 9 9999 " MAIL, w);
     assert_string_equal(claimed(0, CLAIM_QUEUE), "sms");
 }
 
 /* ---- callers and arguments */
 
 /* A library that was just loaded has no transaction yet. */
-static void test_the_first_call_is_a_step(void **state)
+static void test_the_first_call_is_a_sync(void **state)
 {
     const char *w = worker(), *id = add("mail x");
 
@@ -715,12 +715,12 @@ static void test_status(void **state)
     (void)state;
     (void)add("mail x");
     before = snapshot();
-    assert_non_null(strstr(fcall_step("%s 2 0 9 0 1 " MAIL, w), " link]"));
-    assert_non_null(strstr(fcall_step("12345 1 0 9 0 1 " MAIL), " unknown]"));
+    assert_non_null(strstr(fcall_sync("%s 2 0 9 0 1 " MAIL, w), " link]"));
+    assert_non_null(strstr(fcall_sync("12345 1 0 9 0 1 " MAIL), " unknown]"));
     assert_string_equal(snapshot(), before);
     (void)redis("HSET R:workers %s dead", w);
     before = snapshot();
-    assert_non_null(strstr(fcall_step("%s 1 0 9 0 1 " MAIL, w), " dead]"));
+    assert_non_null(strstr(fcall_sync("%s 1 0 9 0 1 " MAIL, w), " dead]"));
     assert_string_equal(snapshot(), before);
 }
 
@@ -758,18 +758,18 @@ static void test_arguments(void **state)
 
         for (const char *p = rows[i]; *p != '\0'; p++)
             buf_printf(&b, "%.*s", *p == 'E' ? 20 : 1, *p == 'E' ? w : p);
-        assert_refused("ELATER_ARGS", "later_v2_step%s%s", rows[i][0] != '\0' ? " " : "",
+        assert_refused("ELATER_ARGS", "later_v1_sync%s%s", rows[i][0] != '\0' ? " " : "",
                        buf_str(&b));
         buf_done(&b);
     }
-    assert_refused("ELATER_QUEUE", "later_v2_step %s 1 0 9 0 1 a:b 5 100 0", w);
+    assert_refused("ELATER_QUEUE", "later_v1_sync %s 1 0 9 0 1 a:b 5 100 0", w);
     (void)redis("DEL R:tries");
     (void)redis("SET R:tries x");
     (void)add("mail x");
-    assert_refused("ELATER_TYPE", "later_v2_step %s 1 0 9 0 1 " MAIL " 0", w);
+    assert_refused("ELATER_TYPE", "later_v1_sync %s 1 0 9 0 1 " MAIL " 0", w);
 }
 
-/* A bad result is answered by itself: it stops no other result of its step, and no claim. */
+/* A bad result is answered by itself: it stops no other result of its sync, and no claim. */
 static void test_bad_numbers_of_one_result(void **state)
 {
     static const char *const amounts[] = {"nan", "-5", "inf", "17280000000000000"};
@@ -778,13 +778,13 @@ static void test_bad_numbers_of_one_result(void **state)
     (void)state;
     (void)claim(w, "mail", 1);
     for (size_t i = 0; i < sizeof(amounts) / sizeof(amounts[0]); i++) {
-        (void)fcall_step("%s 1 0 9 1 %s 1 retry mail %s 0 t o 0", w, id, amounts[i]);
+        (void)fcall_sync("%s 1 0 9 1 %s 1 retry mail %s 0 t o 0", w, id, amounts[i]);
         assert_string_equal(at(1, -1), "ok");
         assert_non_null(strstr(at(2, 0, -1), "ELATER_ARGS"));
     }
-    (void)fcall_step("%s 1 0 9 1 %s nan done mail 0 0 t o 0", w, id);
+    (void)fcall_sync("%s 1 0 9 1 %s nan done mail 0 0 t o 0", w, id);
     assert_string_equal(at(2, 0, -1), "settled");
-    (void)fcall_step("%s 1 0 9 1 %s 1 done mail 0 0 t o 0", w, id);
+    (void)fcall_sync("%s 1 0 9 1 %s 1 done mail 0 0 t o 0", w, id);
     assert_string_equal(at(2, 0, -1), "ok");
 }
 
@@ -815,7 +815,7 @@ int main(void)
     const struct CMUnitTest tests[] = {FX_TEST(test_claim),
                                        FX_TEST(test_order_in_a_queue),
                                        FX_TEST(test_queues_room_and_max),
-                                       FX_TEST(test_most_jobs_in_one_step),
+                                       FX_TEST(test_most_jobs_in_one_sync),
                                        FX_TEST(test_byte_bound),
                                        FX_TEST(test_big_payload),
                                        FX_TEST(test_raw_scores),
@@ -837,7 +837,7 @@ int main(void)
                                        FX_TEST(test_results_of_broken_records),
                                        FX_TEST(test_dead_max),
                                        FX_TEST(test_solo),
-                                       FX_TEST(test_the_first_call_is_a_step),
+                                       FX_TEST(test_the_first_call_is_a_sync),
                                        FX_TEST(test_status),
                                        FX_TEST(test_arguments),
                                        FX_TEST(test_bad_numbers_of_one_result),
