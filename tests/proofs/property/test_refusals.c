@@ -132,6 +132,8 @@ static void make_world(void)
     (void)redis("ZADD R:running 77 %s", meant("$R4"));
     (void)fcall("later_cancel %s", meant("$R2"));
     assert_string_equal(settle(w1, meant("$R1"), 1, "progress", 0), "ok");
+    assert_string_equal(fcall("later_v1_keep %s %s 1 charge tx-1", w1, meant("$R1")),
+                        "[kept tx-1]");
     (void)name_as("$A", add("mail key a keep 1h waiting"));
     (void)name_as("$B", add("mail priority 0 in 1h later"));
     (void)name_as("$S", add("sms other"));
@@ -249,6 +251,10 @@ static const char *const CALLS[] = {
     "later_v1_beat $W1 mail,sms",
     "later_v1_sync $W1 1 2 0 0 2 mail 10 1048576 sms 10 1048576 0",
     "later_v1_sync $W1 1 2 10 1 $R1 1 progress sms 0 0 half '' 0 0",
+    "later_v1_sync $W1 1 2 10 1 $R1 1 checkpoint sms 0 0 '' page-7 0 0",
+    "later_v1_keep $W1 $R1 1 charge",
+    "later_v1_keep $W1 $C 1 ship",
+    "later_v1_keep $W1 $R1 1 ship box-9",
     "later_v1_sync $W1 1 0 10 2 $R1 1 done sms 1000 0 T O $R2 1 retry sms 500 7 T O 1 sms 5 100 0",
     "later_v1_sync $W2 1 0 10 1 $R3 1 retry sms 500 7 T O 2 mail 5 1048576 sms 5 1048576 0",
     "later_v1_sync $W1 1 2 10 0 2 mail 10 1048576 sms 10 1048576 0",
@@ -367,12 +373,12 @@ static const char ONE_SET[] =
     "results = 1,\n"
     "  heads = 1, names = 1, prio = 1, paused = 1, clock = 1, config = 1, stats = 1, cancel = 1,\n"
     "  progress = 1, await = 1, notes = 1, unserved = 1, parked = 1, holds = 1, timers = 1,\n"
-    "  limits = 1, queues = 1, batches = 1, series = 1, seen = 1, index = 1, bulks = 1}\n"
+    "  limits = 1, queues = 1, batches = 1, series = 1, seen = 1, index = 1, bulks = 1,\n"
+    "  resume = 1}\n"
     "local more = {due = 1, q = 1, solo = 1, big = 1, worker = 1, dead = 1, done = 1, token = 1,\n"
     "  parked = 1, granted = 1, aside = 1, line = 1, wait = 1, lock = 1, sem = 1, rate = 1, uniq = "
     "1,\n  members = 1, batch = 1, bulk = 1, m = 1, h = 1, total = 1, keys = 1, top = 1,\n  seen = "
-    "1, index "
-    "= 1}\n"
+    "1, index = 1, steps = 1}\n"
     "local function say(what) bad[#bad + 1] = what end\n"
     "for _, key in ipairs(redis.call('KEYS', '*')) do\n"
     "  local name = string.sub(key, 1, #root) == root and string.sub(key, #root + 1) or '?'\n"
