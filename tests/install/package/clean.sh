@@ -40,6 +40,11 @@ quietly apt-get -q install -y --no-install-recommends /laterd.deb
 laterd --check-config
 echo "ok installed: $(laterd --version)"
 
+setpriv --reuid=nobody --clear-groups /usr/share/laterd/demo >/tmp/demo.log 2>&1 || { cat /tmp/demo.log; exit 1; }
+grep '^4 of 4 jobs done' /tmp/demo.log
+rm /tmp/demo.log
+echo "ok the demo"
+
 sed -i 's/^redis:.*/redis: embedded/' /etc/laterd/laterd.yaml # a change that the upgrade must keep
 install -d -m 700 -o laterd -g laterd /var/lib/laterd         # as the unit does
 cp /usr/share/laterd/handlers/hello /etc/laterd/handlers/
