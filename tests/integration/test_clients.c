@@ -78,6 +78,7 @@ static void assert_done_in_redis(const char *id)
 /* The python3 that Debian's python3-redis is for. */
 #define HAS_PYTHON "PATH=/usr/bin:$PATH python3 -c 'import redis; redis.Redis.fcall'"
 #define PYTHON "PATH=/usr/bin:$PATH timeout 60 python3 $DIR/example 2>&1"
+#define PYTHON_WITH(words) "PATH=/usr/bin:$PATH timeout 60 python3 $DIR/example " words " 2>&1"
 #define NODE_PATH                                                                                  \
     "NODE_PATH=${NODE_PATH:-${XDG_CACHE_HOME:-$HOME/.cache}/laterd-peers/node_modules} "
 #define HAS_JAVASCRIPT NODE_PATH "node -e 'require(\"ioredis\")'"
@@ -242,6 +243,26 @@ static void test_lost_answer_in_perl(void **state)
     run_example(PERL);
 }
 
+/* The relay dies behind an add, before its row is deleted: the next run adds nothing again. */
+static void test_outbox(void **state)
+{
+#define SQL                                                                                        \
+    "PATH=/usr/bin:$PATH python3 -c 'import sqlite3, sys; "                                        \
+    "d = sqlite3.connect(sys.argv[1]); print(*d.execute(sys.argv[2])); d.commit()' $DIR/db "
+
+    (void)state;
+    take_if_installed("python outbox", HAS_PYTHON, "apt install python3-redis");
+    test_must(SQL "'CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, queue, payload)'");
+    test_must(SQL "\"INSERT INTO outbox (queue, payload) VALUES ('mail', '42'), ('mail', '43')\"");
+    edit_example("s/^    db.execute/    sys.exit(1)/");
+    assert_int_equal(test_sh(PYTHON_WITH("$DIR/db")), 1);
+    test_must("cp $DIR/whole $DIR/example");
+    assert_int_equal(test_sh(PYTHON_WITH("$DIR/db")), 0);
+    test_must(SQL "'SELECT count(*) FROM outbox' | grep -qx '(0,)'");
+    assert_int_equal(test_int(&redis, "HLEN", "later:{default}:jobs"), 2);
+#undef SQL
+}
+
 /* A wrong value, a wrong password and a missing library are told, and the program fails. */
 static void test_errors_are_told(void **state)
 {
@@ -301,6 +322,7 @@ int main(void)
                                        T(test_lost_answer_in_node_redis),
                                        T(test_lost_answer_in_ruby),
                                        T(test_lost_answer_in_perl),
+                                       T(test_outbox),
                                        T(test_errors_are_told),
                                        T(test_text_only)};
 
