@@ -1054,6 +1054,21 @@ static void test_a_new_key_while_a_queue_becomes_fair(void **state)
     assert_string_equal(redis("ZRANGE R:fair-next:mail 0 -1"), "[k]");
 }
 
+/* A queue becomes fair in the sync in which a job of it expires, tells the queue of its death, and
+ * what it told starts: that one does not stay among those that wait. */
+static void test_what_starts_while_a_queue_becomes_fair(void **state)
+{
+    const char *w = worker();
+
+    (void)state;
+    (void)redis("ZADD R:q:mail:5 1 %s", add("mail key k expire 1ms on_dead mail x"));
+    (void)redis("HSET R:queues mail fair=1");
+    (void)fcall("later_v1_sync %s 1 0 9 0 1 mail 9 9999 0", w);
+    assert_string_equal(redis("ZCARD R:running"), "1");
+    assert_string_equal(redis("ZCARD R:fair-jobs:mail"), "0");
+    assert_string_equal(redis("ZCARD R:fair-next:mail"), "0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {FX_TEST(test_claims),
@@ -1090,6 +1105,7 @@ int main(void)
                                        FX_TEST(test_debts_have_a_bound),
                                        FX_TEST(test_turns_fill_a_sync),
                                        FX_TEST(test_a_new_key_while_a_queue_becomes_fair),
+                                       FX_TEST(test_what_starts_while_a_queue_becomes_fair),
                                        FX_TEST(test_status)};
 
     return cmocka_run_group_tests(tests, fx_open, fx_close);

@@ -55,11 +55,21 @@ local function take(R, b, max_payload, head, most, ctx)
   return head, parked, handled
 end
 
+-- The first n rows do not wait any more. Their queue has become fair in this call, which may have
+-- given some of them their tenants since.
+local function leave_tenants(R, b, n)
+  for i = 1, n do
+    if b.jobs[i] and not b.raws[i] then
+      tenants.remove(R, b.ids[i], b.jobs[i], b.dues[i])
+    end
+  end
+end
+
 -- Claim the due jobs of a queue, up to `room`. Jobs that are parked make room for the jobs behind
 -- them, within bounds. -> head, flags
 local function claim_due(R, queue, room, max_payload, ctx)
   local most, window = ctx.claimed + room, 0
-  local b, head, flags, parked
+  local b, head, flags, parked, handled
   for round = 1, LOOK.rounds do
     local left = ctx.bytes > 0 and most - ctx.claimed or 0
     if ctx.parked >= LOOK.parked_max then
@@ -72,8 +82,11 @@ local function claim_due(R, queue, room, max_payload, ctx)
     if b.n == 0 then
       return head, flags
     end
-    head, parked = take(R, b, max_payload, head, most, ctx)
+    head, parked, handled = take(R, b, max_payload, head, most, ctx)
     ctx.parked = ctx.parked + parked
+    if ctx.is_fair[queue] then
+      leave_tenants(R, b, handled)
+    end
     if parked == 0 and not b.has_caused then
       return head, flags
     end

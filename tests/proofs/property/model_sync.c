@@ -372,6 +372,8 @@ static int commit(struct claims *c, int q, struct candidate *cand, size_t n, int
         }
         if (k->job != NULL && c->shares[q])
             k->job->turn.is_there = false;
+        else if (k->job != NULL)
+            fair_leave(c->m, k->job); /* the queue has become fair in this sync */
         if (k->raw != NULL) {
             k->raw->is_there = false;
             c->m->queue[q].is_known = true;
