@@ -1,5 +1,5 @@
 -- Which jobs of a queue are due: the rows that a sync looks at, in the order in which it claims
--- them.
+-- them. (Who waits before a gate: gates/waiters.lua.)
 --
 -- Rows are columns, one list for each thing that is known of all of them. A chunk:
 --   queue, n

@@ -7,8 +7,10 @@
 -- A kind is spelled out, besides here, where a job asks for it (wanted.lua, public/add.lua,
 -- rows/judge.lua: what misses it there passes the gate unasked), where it is defined (limits.lua,
 -- public/limit.lua, calls/declare.lua), where it is held or only counted (gate.lua, holding.lua,
--- waiters.lua), in rows/gates.lua (an unknown kind is odd there), and where gates are told
--- (public/show.lua, public/find.lua, public/explain_gate.lua, calls/gates.lua, audit/gates.lua).
+-- waiters.lua), in rows/gates.lua (an unknown kind is odd there; what else rows know of
+-- it: rows/{waiters,plan,starts,queue}.lua), and where gates are told (public/show.lua,
+-- public/find.lua, public/explain_gate.lua, calls/gates.lua, calls/health.lua, audit/gates.lua).
+-- Schedules and callers name gates, too: public/schedule.lua, public/lock.lua.
 
 local kinds = module 'gates/kinds'
 local gate, rates, change, commit, lock_rows, txn = use(

@@ -1,5 +1,7 @@
 -- later_retry R ID [T] [from_start] -> [id, 'retried', due_ms]
 --
+-- By hand. (A failed attempt is tried again by itself: rows/results.lua, claim/settling.lua.)
+--
 -- Run a dead job again, at once or at T, which is as for `at`. Its attempts and crashes are counted
 -- from 0 again. Its start number goes on rising, so that a late result of an earlier start is
 -- refused. It goes on from its checkpoint and has the outputs of its steps; the word from_start
