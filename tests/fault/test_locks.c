@@ -2,9 +2,9 @@
  * later lock, later sem and the bare lock functions: a holder that is frozen, a clock of Redis that
  * steps, an unlock that comes too late.
  *
- * The guard kills the command of a frozen holder, and the next one comes in after 20 to 25 s. So
- * that test is slow and runs with the fault suite. In the long form the holder stands still for a
- * minute.
+ * The guard kills the command of a frozen holder, and the next one comes in after the silence of
+ * its worker. So that test is slow and runs with the fault suite. In the long form the holder
+ * stands still for a minute.
  */
 #include <setjmp.h>
 #include <signal.h>
