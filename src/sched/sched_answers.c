@@ -1,5 +1,9 @@
 /*
  * The link, and the answers of Redis to all calls but a sync (sched_claims.c).
+ *
+ * A status other than ok: `dead`: others gave this worker up, so it kills and drops all its jobs
+ * and registers anew. `unknown`: Redis has no entry for it, so it registers anew and adopts its
+ * jobs. `link`: its link number is old, so a beat learns the present one.
  */
 #include "sched/sched_priv.h"
 

@@ -142,8 +142,8 @@ void sched_forget(struct sched *s, struct held_job *h);
 void sched_kill_lost(struct sched *s, struct held_job *h);
 /* Redis says that this worker does not hold the job with the start number that is known here. */
 void sched_lose(struct sched *s, const char *id);
-/* Forget the jobs that were not started: what they wait for may not come. The reconcile releases
- * them. */
+/* Forget the jobs that were not started: what they wait for may not come. The reconcile, or a new
+ * registration, releases them. */
 void sched_drop_unstarted(struct sched *s);
 /* Ignore the answers to all calls under way. */
 void sched_no_calls_out(struct sched *s);

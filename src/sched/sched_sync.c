@@ -1,5 +1,15 @@
 /*
  * When a sync is sent, and what it asks for. sched_claims.c takes the answer.
+ *
+ * A worker does not ask for a due job while
+ *   - it is not READY, is quiet, stops, runs a suspect or stops claiming for one, or its host is
+ *     short of processes or memory (room, below);
+ *   - all places are taken, syncs under way included, or so many jobs of the queue run as may at
+ *     once (queues.c): none while its stream or plug-in is not up;
+ *   - it does not know of the job: no wake came, and the look is not there yet;
+ *   - the queue has a key of a foreign type, or gave no job just now, and is asked again later;
+ *   - it is the turn of other queues: a sync names SYNC_NAMES and brings SCHED_SYNC_JOBS.
+ * When Redis does not hand it out: src/lua/claim/claims.lua.
  */
 #include "sched/sched_priv.h"
 

@@ -1,5 +1,10 @@
 -- Claiming: which jobs of which queues a sync gives to its worker (syncs.lua has their order).
 --
+-- A due job is not claimed while its queue is paused, or the room of the queue, of the sync or the
+-- bytes of a call are used up by others that come first; a suspect, while the worker runs anything
+-- else. It is parked before a shut gate, or one where others wait or its queue stands aside, and
+-- buried when it can never run (expired, corrupt, too large, no key for its gates).
+--
 -- ctx, what one sync knows: now_us, now_ms, until_ms (jobs without gates may be claimed so early),
 -- epoch (a number), epoch_text, held (HELD of the sync), max (claims in all), claimed (so
 -- far), bytes (of records that may still be read), peek (of raw members that are read for their

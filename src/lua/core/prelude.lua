@@ -14,6 +14,8 @@
 --     it on an error, and later_seen, which has one write only.
 --   * It reads TIME once. All times are integers in ms, unless a name ends in _us.
 --   * It turns a number into text with int only: tostring and `..` keep just 14 digits.
+--   * What the library keeps in its memory may be lost at any moment, by a restart of Redis or by a
+--     newer library, and has a limit.
 --   * Its header has the codes of its errors. The prefix of the first is meant for all that follow.
 --
 -- The first call binds what Redis offers to locals. A global would cost three lookups: in an empty

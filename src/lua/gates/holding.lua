@@ -6,6 +6,17 @@
 -- (batch/membership.lua); of a member with `then`, `then NAME`. So the call that ends a job need
 -- not read its record, but for those with `then`. A job of a fair queue has a line that tells when
 -- it started (fair/charges.lua).
+--
+-- Who frees a permit, by holding.let_go for jobs and gate.drop for a program or a caller:
+--   a running job   a result under its start number (claim/syncs.lua, claim/ends.lua; over rows
+--                   rows/ends.lua); calls/reconcile.lua and calls/register.lua, which release jobs
+--                   that a worker does not name; calls/reap.lua
+--   a granted job, or one that keeps gates   cancel, reschedule, run-now, purge, replace or move of
+--                   its unique key, burial; the end of the grant; its queue, when it stands aside
+--                   or has an older job there (waiters.lua)
+--   a program       calls/enter.lua at the end of its command, its leave, its reap
+--   a caller        later_unlock or later_sem_release with the same owner, the end of its lease
+--   anybody         later fsck --repair, if the holder does not exist any more
 
 local holding = module 'gates/holding'
 local charges, gate, change, txn = use('fair/charges', 'gates/gate', 'txn/change', 'txn/txn')
