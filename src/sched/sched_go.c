@@ -1,7 +1,7 @@
 /*
  * What is due now, and the timer for the rest: after every event sched_go_on does it with the files
  * that this one names, and so it stands above them. sched_answers.c and sched_claims.c stand above
- * it: they take the answers of Redis. The reasons for the rules are in doc/worker.md.
+ * it: they take the answers of Redis. The reasons for the rules are in doc/why.md.
  */
 #include "sched/sched_priv.h"
 
