@@ -15,7 +15,8 @@
 -- bytes.
 -- room: most claims from this queue now (0: only tell its head).
 -- NG: jobs with small payloads that ended well and of which nothing is kept, by queue and start
--- number.
+-- number. They are handled after the NR, so one that is in both is settled there. A record that
+-- began with '+' must not be among them: its payload would stay.
 -- AHEAD: small jobs without gates that are due within so many ms (0 to 1000) are claimed too, where
 -- nothing else of their queue can come between. Their worker starts each when it is due, to the
 -- microsecond.
@@ -44,9 +45,11 @@
 -- priority, due time, id; raw members count as priority 5. Permits that the results free are handed
 -- to the first waiters, and granted jobs are claimed before all others. A due job whose gate is
 -- shut is parked and costs nothing until the gate opens (gates/waiters.lua). A wrong-typed
--- key stops its queue, a corrupt record buries its job; neither stops the call. At most MAX jobs
--- and 1 MiB of records and raw payloads a call (the one that passes it included), and as much for
--- the results: records, outputs, payloads that are copied, and 1 KiB for each child. allow-oom.
+-- key stops its queue, a corrupt record buries its job; neither stops the call. Only the keys that
+-- every sync needs stop all of it (jobs running tries workers holds heads timers queues cancel prio
+-- paused, and that of the worker); without clock it takes results and claims nothing. At most MAX
+-- jobs and 1 MiB of records and raw payloads a call (the one that passes it included), and as much
+-- for the results: records, outputs, payloads that are copied, and 1 KiB for each child. allow-oom.
 -- Cost: O(results + due queues + claims * log n).
 
 local syncs = use 'claim/syncs'
