@@ -46,22 +46,43 @@ same() {
 # ---- warnings
 
 words_are_long='cannot adjust line$' # told by groff 1.23
-pages="later.1 later-handlers.7 later-protocol.7 laterd.8 laterd.yaml.5"
+written="later.1 laterd.8 laterd.yaml.5"
+contracts="later-handlers.7 later-plugins.7 later-protocol.7 later-stream.7" # made of documents
+pages="$written $contracts"
 for page in $pages; do
     [ -s "$man/$page" ] || complain "$page was not built"
     ! grep -n '@[A-Z_]*@' "$man/$page" || complain "$page: something was not filled in"
 done
 if has mandoc "its warnings are not looked at"; then
-    for page in $pages; do
+    for page in $written; do
         # Left out: warnings about other pages that are not installed and about the operating system.
         mandoc -T lint -W style "$man/$page" 2>/dev/null |
             grep -v -e 'STYLE: referenced manual not found' -e 'STYLE: operating system explicitly' \
                 >"$work/out" && complain "$(cat "$work/out")"
     done
+    for page in $contracts; do
+        # Left out: what lowdown writes behind each heading, without harm.
+        mandoc -T lint -W warning "$man/$page" 2>/dev/null |
+            grep -v 'WARNING: skipping paragraph macro: [LP]P after S[HS]' >"$work/out" &&
+            complain "$(cat "$work/out")"
+    done
 fi
+if has lexgrog "what apropos finds is not looked at"; then
+    for page in $contracts; do
+        lexgrog "$man/$page" | grep -q "\"${page%.7} - [a-z]" || complain "$page: apropos does not find it"
+    done
+fi
+for page in $contracts; do
+    name=$(echo "${page%.7}" | tr "[:lower:]" "[:upper:]")
+    version=$("$build/laterd" --version | sed -n '1s/^\(laterd [^ ,]*\).*/\1/p')
+    grep -q "^\.TH \"$name\" \"7\" \"[A-Z][a-z]* [0-9]*, 20[0-9]*\" \"$version\"" "$man/$page" ||
+        complain "$page: its head is not of $version"
+    ! grep -n -e ' <\\fI' -e '^\.UR' "$man/$page" || complain "$page: a link was left, or [words] before (others)"
+    ! grep -n '\\e|' "$man/$page" || complain "$page: write no | into a cell of a table"
+done
 if has groff "its warnings are not looked at"; then
     for page in $pages; do
-        groff -ww -mandoc -T utf8 -z "$man/$page" >"$work/all" 2>&1 || :
+        groff -k -t -ww -mandoc -T utf8 -z "$man/$page" >"$work/all" 2>&1 || :
         grep -v "$words_are_long" "$work/all" >"$work/out" || :
         [ ! -s "$work/out" ] || complain "$page: $(cat "$work/out")"
     done
@@ -176,38 +197,34 @@ same 'settings' "$work/settings" 'laterd --print-config' "$work/page" 'laterd.ya
 "$build/later" setup --print >"$work/library"
 sed -n "s/^register('\(later_[a-z_]*\)'.*/\1/p; s/^ *function_name = '\(later_[a-z_]*\)',/\1/p" "$work/library" | grep -v '^later_v[0-9]' \
     >"$work/functions"
-grep -o 'Ic later_[a-z_]*' "$man/later-protocol.7" | sed 's/^Ic //' >"$work/page"
+grep -o '\\fBlater_[a-z_]*' "$man/later-protocol.7" | sed 's/^\\fB//' >"$work/page"
 same 'functions' "$work/functions" 'the library' "$work/page" 'later-protocol(7)'
 grep -o 'ELATER_[A-Z]*' "$work/library" >"$work/codes"
-sed -n 's/^\.It Er //p' "$man/later-protocol.7" >"$work/page"
+sed -n 's/^\\fB\(ELATER_[A-Z]*\)\\fR$/\1/p' "$man/later-protocol.7" >"$work/page"
 same 'error codes' "$work/codes" 'the library' "$work/page" 'later-protocol(7)'
 
-# later-handlers(7): the environment variables, as in doc/handlers.md.
-sed -n '/^## Environment/,/^## /p' doc/handlers.md | grep '^| `' | cut -d '|' -f 2 |
-    grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/variables"
-awk '/^\.S[hs]/ { inside = $0 == ".Ss Environment" } inside' "$man/later-handlers.7" |
-    grep -o 'LATER_[A-Z_]*[A-Z]' >"$work/page"
-same 'variables' "$work/variables" 'doc/handlers.md' "$work/page" 'later-handlers(7)'
-
-# later-handlers(7): the words of a stream's headers, which the page has as one list, and its
-# answers, as in doc/stream.md.
-
-# The first cells of the tables of the section "$1" of file $2, a row a line.
-first_words() {
-    awk -v section="$1" '
-        /^#/ { inside = $0 == section }
-        inside && /^\| `/ { sub(/^\| /, ""); sub(/ \|.*/, ""); gsub(/`/, ""); print }' "$2"
+# cells HEADING PAGE: the words in the first cells of the tables below it, a row a line
+cells() {
+    awk -v heading="$1" '
+        /^\.S[HS]/ { title = substr($0, 5); if (title == "") getline title; inside = title == heading }
+        /^\.T[SE]/ { first = 0 }
+        inside && first { gsub(/\\f[BR]/, ""); print; first = 0 }
+        $0 == "T{" { first = 1 }' "$2"
 }
 
-first_words '### A job' doc/stream.md | tr ' ' '\n' >"$work/words"
-awk '/^\.Sh/ { inside = $2 == "STREAM" } inside && /^The words/ { words = 1; next }
-    words && /^Ignore/ { exit } words && /^\.Li [a-z]/ { $1 = ""; print }' "$man/later-handlers.7" |
-    tr ' ' '\n' | grep '^[a-z]' >"$work/page"
-same 'words of a header' "$work/words" 'doc/stream.md' "$work/page" 'later-handlers(7)'
-first_words '### Answers' doc/stream.md | sed 's/ .*//' >"$work/words"
-awk '/^\.Sh/ { inside = $2 == "STREAM" } inside && $1 == ".It" && $2 == "Li" { print $3 }' \
-    "$man/later-handlers.7" >"$work/page"
-same 'answers' "$work/words" 'doc/stream.md' "$work/page" 'later-handlers(7)'
+# later-handlers(7), later-stream(7): all that the daemon tells a handler, and that it takes from a stream.
+# What every process of a queue gets is left out.
+cells Environment "$man/later-handlers.7" | tr ' ' '\n' |
+    grep -v -e '^LATER_SHARDS*$' -e '^LATER_WORKER$' -e '^variable$' >"$work/page"
+sed -n 's/.*envp, &n, "\([A-Z_]*\)".*/\1/p' src/serve/invocation.c >"$work/variables"
+same 'variables' "$work/variables" 'src/serve/invocation.c' "$work/page" 'later-handlers(7)'
+cells 'A job' "$man/later-stream.7" | tr ' ' '\n' | grep -v '^word$' >"$work/page"
+sed -n -e 's/.*(out, "\(job\)\{0,1\} \([a-z_]*\)=".*/\2/p' -e 's/.*add_word(out, "\([a-z_]*\)".*/\1/p' \
+    src/serve/invocation.c >"$work/words"
+same 'words of a header' "$work/words" 'src/serve/invocation.c' "$work/page" 'later-stream(7)'
+cells Answers "$man/later-stream.7" | sed 's/ .*//' | grep -v '^line$' >"$work/page"
+sed -n '/ words\[\] = {/,/};/p' src/run/stream/stream_line.c | grep -o '"[a-z][a-z]*"' | tr -d '"' >"$work/words"
+same 'answers' "$work/words" 'src/run/stream/stream_line.c' "$work/page" 'later-stream(7)'
 
 # later(1): the exit statuses, as in doc/cli.md.
 awk '/^## / { inside = $0 == "## Exit statuses" }
