@@ -46,7 +46,7 @@ same() {
 # ---- warnings
 
 words_are_long='cannot adjust line$' # told by groff 1.23
-written="later.1 laterd.8 laterd.yaml.5"
+written="later.1 later-web.8 laterd.8 laterd.yaml.5"
 contracts="later-handlers.7 later-plugins.7 later-protocol.7 later-stream.7" # made of documents
 pages="$written $contracts"
 for page in $pages; do
