@@ -626,7 +626,31 @@ function one.behind_a_backlog(text)
   local ended = world.held
   world.held = {}
   local _, n = string.gsub(payloads(1, 8, ended), 'y', '')
-  need('of eight starts', n, 4)
+  need('of eight starts', n, 5) -- it begins before the other one
+end
+
+-- One that seldom has a job comes before a backlog with the next place that is free, whatever its name.
+function one.before_a_backlog(text)
+  new_world(text, 'fair=1')
+  add('key', 'b', 'b')
+  for i = 1, 40 do
+    add('key', 'a', 'a' .. i)
+  end
+  sync(1, 1, {}, {})
+  for i = 1, 10 do
+    server.now_us = server.now_us + 500000
+    add('key', 'z' .. i, 'z')
+    local ended = world.held
+    world.held = {}
+    need('beside the backlog, time ' .. i, payloads(1, 1, ended), i == 1 and 'b' or 'z')
+    server.now_us = server.now_us + 1000
+    ended, world.held = world.held, {}
+    need('then the backlog, time ' .. i, string.sub(payloads(1, 1, ended), 1, 1), i == 1 and 'z' or 'a')
+    if i == 1 then
+      ended, world.held = world.held, {}
+      sync(1, 1, ended, {})
+    end
+  end
 end
 
 -- ---- shares

@@ -108,6 +108,12 @@ function tenants.are_kept(R, queue)
   return tenants.weights(R, queue) ~= nil and tenants.take_turns(R, queue)
 end
 
+-- Where a tenant without a debt begins: before those that are as far as the queue is. So it gets
+-- the next place beside a backlog, whatever its name.
+function tenants.first_time(of_queue)
+  return math.max(of_queue - 1, 0)
+end
+
 -- since: nil: as it is
 function tenants.set_state(R, queue, time, todo, since)
   local _, _, was = tenants.state(R, queue)

@@ -56,9 +56,10 @@ local function wake(R, queue, now_ms)
   if not names[1] then
     return false
   end
-  local of_queue, owed = tenants.state(R, queue), db('ZMSCORE', debts, unpack(names))
+  local first = tenants.first_time((tenants.state(R, queue)))
+  local owed = db('ZMSCORE', debts, unpack(names))
   for i, name in ipairs(names) do
-    db('ZADD', R .. ':fair:' .. queue, math.max(owed[i] or 0, of_queue), name)
+    db('ZADD', R .. ':fair:' .. queue, math.max(owed[i] or 0, first), name)
   end
   db('ZREM', later, unpack(names))
   db('ZREM', debts, unpack(names))

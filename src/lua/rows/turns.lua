@@ -23,7 +23,7 @@ local function awake(f, t, owed, due)
     row_sync.odd() -- it is in both lists
   end
   local debt = t.debt or row_tenants.time_of(owed) or 0
-  t.time, t.owed = math.max(debt, f.time), owed
+  t.time, t.owed = math.max(debt, tenants.first_time(f.time)), owed
   t.is_active, t.next_was, t.debt = true, due, false
   f.more, f.n_woken = f.more + 1, f.n_woken + 1
 end

@@ -329,7 +329,9 @@ static void wake(struct model *m, int q)
         if (!t->sleeps || t->next > MODEL_MS(m))
             continue;
         t->is_active = true;
-        t->time = t->has_debt && t->debt > f->time ? t->debt : f->time;
+        t->time = f->time > 0 ? f->time - 1 : 0; /* before those that are as far as the queue */
+        if (t->has_debt && t->debt > t->time)
+            t->time = t->debt;
         t->sleeps = t->has_debt = false;
     }
 }
