@@ -140,7 +140,8 @@ static void serve(struct daemon *d, struct conf *conf, struct launches *launches
         const struct served_queue *q = &served->at[i];
 
         specs[i] = (struct queue_spec){q->name, runner_max_at_once(d->runner, q),
-                                       (unsigned)q->conf->weight, q->conf->max_payload};
+                                       (unsigned)q->conf->weight, q->conf->max_payload,
+                                       q->conf->fair != 0};
     }
     served_queues_free(d->served);
     d->served = served;

@@ -6,7 +6,8 @@ unsigned prefetch_most(const struct prefetch *p, unsigned places, struct mono no
 
     if (p->run_us == 0 || mono_before(now, p->rest_until))
         return 0;
-    n = (int64_t)places * PREFETCH_WORK_US / p->run_us;
+    n = (int64_t)places *
+        (mono_before(now, p->short_until) ? PREFETCH_SHORT_US : PREFETCH_WORK_US) / p->run_us;
     return n < PREFETCH_MAX ? (unsigned)n : PREFETCH_MAX;
 }
 
@@ -21,4 +22,9 @@ void prefetch_ran(struct prefetch *p, int64_t us)
 void prefetch_rest(struct prefetch *p, struct mono now)
 {
     p->rest_until = mono_add_ms(now, PREFETCH_REST_MS);
+}
+
+void prefetch_short(struct prefetch *p, struct mono now)
+{
+    p->short_until = mono_add_ms(now, PREFETCH_REST_MS);
 }

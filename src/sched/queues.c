@@ -22,6 +22,7 @@ struct queue {
     bool woken;        /* a wake came after it was last named: heads told now are old */
     unsigned gated;    /* its jobs may pass at this many more openings of gates */
     bool suspected;    /* a suspect may be due in it */
+    bool is_fair;
 };
 
 struct queues {
@@ -162,6 +163,7 @@ void queues_set(struct queues *qs, const struct queue_spec *specs, size_t n)
         at[i].max_at_once = specs[i].max_at_once;
         at[i].weight = specs[i].weight;
         at[i].max_payload = specs[i].max_payload;
+        at[i].is_fair = specs[i].is_fair;
     }
     free(qs->at);
     qs->at = at;
@@ -269,17 +271,18 @@ static uint64_t stride(const struct queue *q)
     return STRIDE_ONE / q->weight;
 }
 
-void queues_claimed(struct queues *qs, const char *name)
+bool queues_claimed(struct queues *qs, const char *name)
 {
     struct queue *q = find(qs, name);
 
     if (q == NULL)
-        return;
+        return false;
     q->running++;
     if (q->pass > qs->pass)
         qs->pass = q->pass;
     q->pass += stride(q);
     reheap(qs, q);
+    return q->is_fair;
 }
 
 void queues_clear(struct queues *qs)

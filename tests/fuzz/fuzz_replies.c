@@ -366,7 +366,8 @@ static void pass(int64_t ms)
 /* One or two queues by turns, so that mail goes and comes back. */
 static void other_queues(void)
 {
-    static const struct queue_spec specs[] = {{"big", 1, 5, 1 << 20}, {"mail", 2, 1, 1 << 20}};
+    static const struct queue_spec specs[] = {{"big", 1, 5, 1 << 20, false},
+                                              {"mail", 2, 1, 1 << 20, false}};
 
     sched_set_queues(w.sched, w.now, specs, 1 + w.random++ % 2);
 }
@@ -378,7 +379,7 @@ static void many_queues(void)
 
     for (int i = 0; i < MANY; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "m%03d", i);
-        specs[i] = (struct queue_spec){names[i], PLACES, 1, 1 << 20};
+        specs[i] = (struct queue_spec){names[i], PLACES, 1, 1 << 20, i % 2 == 0};
     }
     sched_set_queues(w.sched, w.now, specs, MANY);
 }
@@ -476,7 +477,8 @@ static size_t read_reply(const char *data, size_t n)
 static void begin(void)
 {
     static const struct sched_conf conf = {PLACES, SCHED_AHEAD_US, 5000, true};
-    static const struct queue_spec specs[] = {{"big", 3, 2, 1 << 20}, {"mail", 3, 1, 1 << 20}};
+    static const struct queue_spec specs[] = {{"big", 3, 2, 1 << 20, false},
+                                              {"mail", 3, 1, 1 << 20, false}};
     static const struct store_events events = {on_registered, on_beat,     on_reconciled, on_sync,
                                                on_looked,     on_fetched,  on_reaped,     on_tidied,
                                                on_left,       on_declared, on_error,      NULL};

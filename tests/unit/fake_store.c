@@ -921,7 +921,7 @@ void fake_queues(struct fake *f, const char *queues)
     size_t n = 0;
 
     for (char *q = strtok_r(copy, " ", &save); q != NULL; q = strtok_r(NULL, " ", &save))
-        specs[n++] = (struct queue_spec){q, f->places, 1, 1048576};
+        specs[n++] = (struct queue_spec){q, f->places, 1, 1048576, f->is_fair};
     sched_set_queues(f->s, fake_now(f), specs, n);
     free(specs);
     free(copy);

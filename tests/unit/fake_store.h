@@ -104,6 +104,7 @@ struct fake {
     int64_t now_us;
     struct mono armed;
     unsigned places;
+    bool is_fair;     /* the queues of the next fake_queues */
     int64_t slept_us; /* total sleep of the machine; now_us does not count it */
 
     /* how the store behaves */

@@ -46,6 +46,21 @@ static void test_none_for_a_while(void **state)
     assert_int_equal(prefetch_most(&p, 1, mono_add_ms(NOW, PREFETCH_REST_MS)), PREFETCH_MAX);
 }
 
+/* A fifth of that beside jobs of fair queues, and as much as before when none has come for a while.
+ */
+static void test_fewer_of_fair_queues(void **state)
+{
+    struct prefetch p = {0};
+
+    (void)state;
+    prefetch_ran(&p, 2000);
+    assert_int_equal(prefetch_most(&p, 16, NOW), 80);
+    prefetch_short(&p, NOW);
+    assert_int_equal(prefetch_most(&p, 16, NOW), 16);
+    assert_int_equal(prefetch_most(&p, 16, mono_add_ms(NOW, PREFETCH_REST_MS - 1)), 16);
+    assert_int_equal(prefetch_most(&p, 16, mono_add_ms(NOW, PREFETCH_REST_MS)), 80);
+}
+
 /* ---- in the scheduler */
 
 static void add_plain(struct fake *f, unsigned from, unsigned to)
@@ -143,6 +158,21 @@ static void test_prefetches(void **state)
     /* 50 rounds of 5 ms; with a round trip in each it would be 350 ms. */
     assert_in_range(ms, 250, 280);
     assert_int_equal(f->starts, 208);
+    fake_free(f);
+}
+
+/* Where tenants take turns less waits here before the job of the next one. */
+static void test_prefetches_less_of_a_fair_queue(void **state)
+{
+    struct fake *f = warm();
+
+    (void)state;
+    f->is_fair = true;
+    fake_queues(f, "a");
+    f->latency_us = 200;
+    add_plain(f, 100, 300);
+    fake_run(f, 10); /* the first claim does not know it yet */
+    assert_in_range(most_held(f, 200), 4, 4 + 2 + 4);
     fake_free(f);
 }
 
@@ -252,7 +282,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_many_as_end_in_ten_ms),
         cmocka_unit_test(test_none_for_a_while),
+        cmocka_unit_test(test_fewer_of_fair_queues),
         cmocka_unit_test(test_prefetches),
+        cmocka_unit_test(test_prefetches_less_of_a_fair_queue),
         cmocka_unit_test(test_prefetched_goes_back),
         cmocka_unit_test(test_stop_gives_back_what_was_prefetched),
         cmocka_unit_test(test_prefetches_plain_jobs_alone),

@@ -75,7 +75,7 @@ static void expect_shares(const unsigned *weights, size_t n, unsigned free)
     struct queues *qs;
 
     for (size_t i = 0; i < n; i++) {
-        specs[i] = (struct queue_spec){names[i], 1000, weights[i], 1};
+        specs[i] = (struct queue_spec){names[i], 1000, weights[i], 1, false};
         sum += weights[i];
     }
     qs = make(specs, n);
@@ -125,7 +125,7 @@ static void test_shares(void **state)
 /* A queue that was idle for long gets its share from now on, not what it missed. */
 static void test_no_turns_saved_up(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 100, 1, 1}, {"b", 100, 1, 1}};
+    static const struct queue_spec specs[] = {{"a", 100, 1, 1, false}, {"b", 100, 1, 1, false}};
     struct queues *qs = make(specs, 2);
     unsigned b = 0;
 
@@ -150,7 +150,7 @@ static void test_no_turns_saved_up(void **state)
 
 static void test_room(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 2, 1, 11}, {"b", 5, 1, 22}};
+    static const struct queue_spec specs[] = {{"a", 2, 1, 11, false}, {"b", 5, 1, 22, false}};
     struct queues *qs = make(specs, 2);
 
     (void)state;
@@ -189,7 +189,7 @@ static void test_room(void **state)
 
 static void test_heads(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 1, 1, 1}};
+    static const struct queue_spec specs[] = {{"a", 1, 1, 1, false}};
     static const struct {
         int64_t head, want_us;
     } rows[] = {
@@ -225,7 +225,7 @@ static void test_heads(void **state)
 /* Places that a sync without an answer may use are not given to another sync. */
 static void test_room_is_promised_once(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 5, 1, 1}, {"b", 100, 1, 1}};
+    static const struct queue_spec specs[] = {{"a", 5, 1, 1, false}, {"b", 100, 1, 1, false}};
     struct queues *qs = make(specs, 2);
     struct store_room first[MAX];
     size_t n;
@@ -254,7 +254,7 @@ static void test_room_is_promised_once(void **state)
 /* A wake that comes after the queue was named in a sync outlives the head that sync tells. */
 static void test_wake_during_a_sync(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 9, 1, 1}, {"b", 9, 1, 1}};
+    static const struct queue_spec specs[] = {{"a", 9, 1, 1, false}, {"b", 9, 1, 1, false}};
     struct queues *qs = make(specs, 2);
 
     (void)state;
@@ -286,7 +286,7 @@ static struct queues *make_many(char (*names)[16])
 
     for (size_t i = 0; i < MANY; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "q%05zu", i);
-        specs[i] = (struct queue_spec){names[i], 4, 1, 1};
+        specs[i] = (struct queue_spec){names[i], 4, 1, 1, false};
     }
     qs = make(specs, MANY);
     free(specs);
@@ -297,7 +297,8 @@ static struct queues *make_many(char (*names)[16])
  * when none is free, until a sync that named them tells that no suspect is due. */
 static void test_suspected(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 4, 1, 1}, {"b", 4, 1, 2}, {"c", 4, 1, 3}};
+    static const struct queue_spec specs[] = {
+        {"a", 4, 1, 1, false}, {"b", 4, 1, 2, false}, {"c", 4, 1, 3, false}};
     struct queues *qs = make(specs, 3);
     const struct store_room ab[] = {{"a", 1, 0}, {"b", 1, 0}};
 
@@ -336,7 +337,7 @@ static void test_suspected(void **state)
 /* A queue that was woken is asked again after a sync named it without a place. */
 static void test_woken_when_full(void **state)
 {
-    struct queue_spec spec = {"a", 4, 1, 1};
+    struct queue_spec spec = {"a", 4, 1, 1, false};
     struct queues *qs = make(&spec, 1);
 
     (void)state;
@@ -375,8 +376,9 @@ static void test_a_sync_names_so_many(void **state)
 /* The queue that was found last is cached. The cache does not outlive a change of the table. */
 static void test_found_after_a_change(void **state)
 {
-    const struct queue_spec before[] = {{"a", 1, 1, 0}, {"b", 2, 1, 0}, {"c", 3, 1, 0}};
-    const struct queue_spec after[] = {{"b", 2, 1, 0}, {"d", 4, 1, 0}};
+    const struct queue_spec before[] = {
+        {"a", 1, 1, 0, false}, {"b", 2, 1, 0, false}, {"c", 3, 1, 0, false}};
+    const struct queue_spec after[] = {{"b", 2, 1, 0, false}, {"d", 4, 1, 0, false}};
     struct queues *qs = make(before, 3);
 
     (void)state;
@@ -397,8 +399,8 @@ static void test_found_after_a_change(void **state)
  * ones. */
 static void test_set_keeps_what_is_known(void **state)
 {
-    static const struct queue_spec before[] = {{"a", 2, 1, 1}, {"b", 2, 1, 1}};
-    static const struct queue_spec after[] = {{"a", 3, 5, 9}, {"c", 2, 1, 1}};
+    static const struct queue_spec before[] = {{"a", 2, 1, 1, false}, {"b", 2, 1, 1, false}};
+    static const struct queue_spec after[] = {{"a", 3, 5, 9, false}, {"c", 2, 1, 1, false}};
     struct queues *qs = make(before, 2);
 
     (void)state;
@@ -418,8 +420,8 @@ static void test_set_keeps_what_is_known(void **state)
 
 static void test_set_changes_the_names(void **state)
 {
-    static const struct queue_spec before[] = {{"a", 2, 1, 1}, {"b", 2, 1, 1}};
-    static const struct queue_spec after[] = {{"a", 2, 1, 1}, {"c", 2, 1, 1}};
+    static const struct queue_spec before[] = {{"a", 2, 1, 1, false}, {"b", 2, 1, 1, false}};
+    static const struct queue_spec after[] = {{"a", 2, 1, 1, false}, {"c", 2, 1, 1, false}};
     struct queues *qs = make(before, 2);
     struct buf names = BUF_INIT;
 
@@ -438,7 +440,7 @@ static void test_set_changes_the_names(void **state)
 
 static void test_what_runs_is_counted_anew(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 3, 1, 1}};
+    static const struct queue_spec specs[] = {{"a", 3, 1, 1, false}};
     struct queues *qs = make(specs, 1);
 
     (void)state;
@@ -453,7 +455,7 @@ static void test_what_runs_is_counted_anew(void **state)
 
 static void test_set_to_nothing(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 3, 1, 1}};
+    static const struct queue_spec specs[] = {{"a", 3, 1, 1, false}};
     struct queues *qs = make(specs, 1);
 
     (void)state;
@@ -469,7 +471,7 @@ static void test_set_to_nothing(void **state)
  * that. */
 static void test_only_a_due_head_is_deferred(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 1, 1, 0}};
+    static const struct queue_spec specs[] = {{"a", 1, 1, 0, false}};
     struct queues *qs = make(specs, 1);
 
     (void)state;
@@ -487,7 +489,7 @@ static void test_only_a_due_head_is_deferred(void **state)
 /* When a gate opens, the queues of which a job passed a gate lately are named, for a while. */
 static void test_wake_of_the_gated(void **state)
 {
-    static const struct queue_spec specs[] = {{"a", 9, 1, 1}, {"b", 9, 1, 1}};
+    static const struct queue_spec specs[] = {{"a", 9, 1, 1, false}, {"b", 9, 1, 1, false}};
     struct queues *qs = make(specs, 2);
     size_t times = 0;
 

@@ -264,7 +264,7 @@ static void test_as_the_naive_one(void **state)
         naive[i] = (struct naive){
             .weight = 1 + (unsigned)rand() % 9, .max_at_once = 4, .head_us = INT64_MAX};
         (void)snprintf(naive[i].name, sizeof(naive[i].name), "q%02zu", i);
-        specs[i] = (struct queue_spec){naive[i].name, 4, naive[i].weight, 7};
+        specs[i] = (struct queue_spec){naive[i].name, 4, naive[i].weight, 7, false};
     }
     qs = queues_new();
     queues_set(qs, specs, NAIVES);

@@ -1,6 +1,6 @@
 /*
- * Gates in the model: locks, semaphores, rates and their waiters (doc/architecture.md; src/lua/gates/,
- * and lock.lua, limit.lua and throttle.lua of src/lua/public/).
+ * Gates in the model: locks, semaphores, rates and their waiters (doc/architecture.md;
+ * src/lua/gates/, and lock.lua, limit.lua and throttle.lua of src/lua/public/).
  *
  * What Redis keeps twice is kept once here: which queues wait for a gate, and with which ticket,
  * follows from the parked jobs.

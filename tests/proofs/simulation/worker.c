@@ -303,7 +303,8 @@ static void serve(struct worker *w, unsigned queues)
         q->argv = argv;
         q->env = no_env;
         q->conf = plan->members > 0 && i == 0 ? foreign_conf(&conf->defaults) : &conf->defaults;
-        specs[n++] = (struct queue_spec){q->name, plan->places, i + 1, conf->defaults.max_payload};
+        specs[n++] = (struct queue_spec){q->name, plan->places, i + 1, conf->defaults.max_payload,
+                                         (plan->fair & (1U << i)) != 0};
     }
     w->served = (struct served_queues){.at = w->served_at, .n = n};
     runner_set(w->d.runner, conf, &w->served);
