@@ -131,7 +131,8 @@ static void test_checkpoints_under_kills(void **state)
         if (kills == 2 * pieces) /* they may end now */
             break;
     }
-    assert_true(test_until(no_job_is_left, NULL, 2000 * pieces + LONG_MS));
+    /* Jobs under which two workers died run one after the other. */
+    assert_true(test_until(no_job_is_left, NULL, 2000 * JOBS * pieces + LONG_MS));
     judge_pieces(pieces, kills, false);
     assert_int_equal(test_int(&redis, "EXISTS", ROOT ":resume"), 0);
 }
