@@ -489,7 +489,8 @@ static void take_children(const char *const *a, const char *const *results,
         bool is_added = reply_is(item(answers, at), "ok") && e != NULL;
 
         for (int64_t n = atoll(*a++); n > 0; n--) {
-            e->chain.children += is_added;
+            if (is_added)
+                e->chain.children++;
             a += 1 + atoll(*a);
         }
     }
