@@ -403,7 +403,7 @@ static void P13_very_many_names(void **state)
 static void P16_nothing_of_a_job_names_a_variable(void **state)
 {
     static const char *const allowed =
-        "^(PATH|HOME|USER|LANG|TZ|LATER_(ID|SYNC|QUEUE|KEY|PRIORITY|ATTEMPT|ATTEMPTS_MAX|DUE_MS|"
+        "^(PATH|HOME|USER|LANG|TZ|LATER_(ID|STEP|QUEUE|KEY|PRIORITY|ATTEMPT|ATTEMPTS_MAX|DUE_MS|"
         "LATE_MS|"
         "TIMEOUT_MS|FENCE|WORKER|NAMESPACE|CONTROL_FD)|TRACEPARENT)=";
     static const char *const values[] = {

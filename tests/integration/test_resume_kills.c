@@ -182,17 +182,19 @@ static void serve_steps(void)
 {
     CLEANUP_FREE char *later = mem_printf("%s/later", test_build_dir());
 
-    test_handler(dir, "q",
-                 "touch %s/running/$$\n"
-                 "d=$(mktemp -d %s/work.XXXXXX)\n"
-                 "for name in charge ship mail; do\n"
-                 "    '%s' step $name -- sh -ec 'sleep 0.03; head -c $(shuf -i 0-16384 -n 1) "
-                 "/dev/urandom > $0/out; echo \"ran $LATER_ID $1 $(sha1sum < $0/out)\" >> %s; cat "
-                 "$0/out; sleep 0.03' $d $name > $d/got || exit 1\n"
-                 "    echo \"got $LATER_ID $name $(sha1sum < $d/got)\" >> %s\n"
-                 "done\n"
-                 "rm -rf %s/running/$$ $d\n",
-                 dir, dir, later, out, out, dir);
+    test_handler(
+        dir, "q",
+        "touch %s/running/$$\n"
+        "d=$(mktemp -d %s/work.XXXXXX)\n"
+        "for name in charge ship mail; do\n"
+        "    '%s' step $name -- sh -ec 'sleep 0.03; head -c $(shuf -i 0-16384 -n 1) "
+        "/dev/urandom > $0/out; sum=$(sha1sum < $0/out); echo \"ran $LATER_ID $1 $sum\" >> "
+        "%s; cat $0/out; sleep 0.03' $d $name > $d/got || exit 1\n"
+        "    sum=$(sha1sum < $d/got) || exit 1 # it may be killed, too\n"
+        "    echo \"got $LATER_ID $name $sum\" >> %s\n"
+        "done\n"
+        "rm -rf %s/running/$$ $d\n",
+        dir, dir, later, out, out, dir);
 }
 
 /* Behind the first `got` of a step it never ran again; each got what the last run before it had
