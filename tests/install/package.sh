@@ -52,7 +52,7 @@ next_of "$deb" "$root/laterd-next.deb" "$work"
 say "built, and a clean $suite made"
 
 cp tests/install/package/clean.sh "$root/tmp/"
-if ! inside "$root" sh /tmp/clean.sh | tee "$work/clean.out" || [ "$(grep -c '^ok ' "$work/clean.out")" -ne 5 ]; then
+if ! inside "$root" sh /tmp/clean.sh | tee "$work/clean.out" || [ "$(grep -c '^ok ' "$work/clean.out")" -ne 6 ]; then
     say 'FAILED in the clean root'
     exit 1
 fi
