@@ -169,16 +169,22 @@ struct later_job invocation_plugin(const struct job *job, const struct conf_queu
 
 /* A word of the line has no space and no control character: these, and %, are written as %HH. An
  * empty value is left out. */
+static bool is_plain(char c)
+{
+    return (unsigned char)c > ' ' && c != '%' && c != 0x7f;
+}
+
 static void add_word(struct buf *out, const char *name, const char *value)
 {
     if (value[0] == '\0')
         return;
-    buf_printf(out, " %s=", name);
-    for (const unsigned char *p = (const unsigned char *)value; *p != '\0'; p++) {
-        if (*p <= ' ' || *p == '%' || *p == 0x7f)
-            buf_printf(out, "%%%02X", *p);
-        else
-            buf_add(out, p, 1);
+    buf_puts(out, name);
+    for (size_t n = 0; *value != '\0'; value += n, n = 0) {
+        while (is_plain(value[n]))
+            n++;
+        buf_add(out, value, n);
+        for (; value[n] != '\0' && !is_plain(value[n]); n++)
+            buf_printf(out, "%%%02X", (unsigned char)value[n]);
     }
 }
 
@@ -211,14 +217,17 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, con
     add_number(out, " late_ms=", late_ms(late_us));
     add_number(out, " timeout_ms=", told_ms(invocation_timeout_ms(job, conf)));
     add_number(out, " fence=", job->fence);
-    add_word(out, "step", step);
+    if (step[0] != '\0') { /* of our own making: there is nothing to escape */
+        buf_puts(out, " step=");
+        buf_puts(out, step);
+    }
     if (job->checkpoint != NULL)
-        add_word(out, "checkpoint", job->checkpoint);
-    add_word(out, "key", job->key);
-    add_word(out, "trace", job->trace);
-    add_word(out, "parent", job->parent);
-    add_word(out, "reason", job->parent_reason);
-    add_word(out, "batch", job->batch);
+        add_word(out, " checkpoint=", job->checkpoint);
+    add_word(out, " key=", job->key);
+    add_word(out, " trace=", job->trace);
+    add_word(out, " parent=", job->parent);
+    add_word(out, " reason=", job->parent_reason);
+    add_word(out, " batch=", job->batch);
     if (job->is_callback) {
         add_number(out, " batch_total=", job->counts.total);
         add_number(out, " batch_done=", job->counts.done);
@@ -226,10 +235,10 @@ void invocation_header(const struct job *job, const struct conf_queue *conf, con
         add_number(out, " batch_cancelled=", job->counts.cancelled);
     }
     if (job->schedule != NULL) {
-        add_word(out, "schedule", job->schedule);
+        add_word(out, " schedule=", job->schedule);
         add_number(out, " occurrence_ms=", job->occurrence_ms);
     }
     if (job->topic != NULL)
-        add_word(out, "topic", job->topic);
+        add_word(out, " topic=", job->topic);
     add_number(out, " len=", (int64_t)job->payload_len);
 }

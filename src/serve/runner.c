@@ -28,7 +28,9 @@ struct place {
     struct plugin_order plugin;
     int64_t late_us; /* of its start */
     bool is_busy;
-    char step[STEP_SOCKET_MAX + TOKEN_MAX]; /* LATER_STEP of the job, SOCKET:TOKEN; "": none */
+    char step[STEP_SOCKET_MAX +
+              TOKEN_MAX]; /* LATER_STEP of the job, SOCKET:PLACE-SECRET; "": none */
+    unsigned secret_at;   /* in step; 0: nothing is before it yet */
 };
 
 struct known_queue {
@@ -348,12 +350,20 @@ static void give_token(struct runner *r, unsigned place)
 {
     struct place *p = &r->places[place];
     unsigned char secret[TOKEN_BYTES];
-    int n;
+    unsigned n;
 
-    p->step[0] = '\0';
-    if (r->step_socket[0] == '\0' || !take_secret(r, secret))
+    if (r->step_socket[0] == '\0')
         return;
-    n = snprintf(p->step, sizeof(p->step), "%s:%u-", r->step_socket, place);
+    if (!take_secret(r, secret)) {
+        p->step[0] = '\0';
+        p->secret_at = 0;
+        return;
+    }
+    /* What is before the secret is the same for all jobs of a place. */
+    if (p->secret_at == 0)
+        p->secret_at =
+            (unsigned)snprintf(p->step, sizeof(p->step), "%s:%u-", r->step_socket, place);
+    n = p->secret_at;
     for (size_t i = 0; i < TOKEN_BYTES; i++, n += 2) {
         p->step[n] = "0123456789abcdef"[secret[i] >> 4];
         p->step[n + 1] = "0123456789abcdef"[secret[i] & 15];
