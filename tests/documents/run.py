@@ -91,7 +91,7 @@ class Reader:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="later-documents.")
         self.log, self.daemon, self.more = os.path.join(self.folder, "log"), None, []
-        self.environment, self.ids = dict(os.environ, TMPDIR=self.folder), {}
+        self.exports, self.ids = f"export TMPDIR='{self.folder}'\n", {}
 
     def __enter__(self):
         return self
@@ -122,35 +122,35 @@ class Reader:
                 raise SystemExit(f"{what}: in vain. The log:\n{self.logged()[-3000:]}")
             time.sleep(0.05)
 
+    def bash(self, command):
+        return ["bash", "-c", self.exports + self.text(command)]
+
     def shell(self, command):
-        answer = subprocess.run(["bash", "-c", self.text(command) + "\nenv -0 >&9"], env=self.environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE, pass_fds=(9,))
-        os.lseek(9, 0, os.SEEK_SET)
-        words = os.read(9, 1 << 20).decode().split("\0")
-        os.ftruncate(9, 0)
-        os.lseek(9, 0, os.SEEK_SET)
+        answer = subprocess.run(self.bash(command), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                timeout=DEADLINE)
         if answer.returncode != 0:
             raise SystemExit(f"$ {command}\nends with {answer.returncode}:\n{answer.stdout}")
-        self.environment.update(word.split("=", 1) for word in words if "=" in word)
         return answer.stdout
 
     def start(self, command):
-        self.daemon = subprocess.Popen(["bash", "-c", "exec " + self.text(command)], env=self.environment,
-                                       stdout=open(self.log, "w"), stderr=subprocess.STDOUT)
+        self.daemon = subprocess.Popen(self.bash("exec " + command), stdout=open(self.log, "w"),
+                                       stderr=subprocess.STDOUT)
         self.wait("laterd starts", lambda: "event=registered" in self.logged())
 
     def type(self, command, shown):
         if re.match(r"\./laterd --config", command):
             return self.start(command.rstrip("& "))
         if command.rstrip().endswith("&"):
-            self.more.append(subprocess.Popen(["bash", "-c", "exec " + self.text(command).rstrip("& ")],
-                                              env=self.environment, stdout=subprocess.DEVNULL))
+            self.more.append(subprocess.Popen(self.bash("exec " + command.rstrip("& ")), stdout=subprocess.DEVNULL))
             time.sleep(1)
             return None
         if re.match(r"pkill -HUP", command):
             before = self.logged().count("event=reload result=done")
             self.daemon.send_signal(1)
             return self.wait("laterd reads its configuration", lambda: self.logged().count("event=reload result=done") > before)
+        if command.startswith("export "):
+            self.exports += self.text(command) + "\n"
+            return None
         end = time.time() + DEADLINE
         printed = self.shell(command)
         while shown and not fits(shown, printed):
@@ -178,6 +178,4 @@ def main():
 
 
 if __name__ == "__main__":
-    scratch = tempfile.TemporaryFile()
-    os.dup2(scratch.fileno(), 9)
     main()
