@@ -205,8 +205,10 @@ void step_socket_free(struct step_socket *s)
 {
     if (s == NULL)
         return;
-    while (s->first != NULL)
-        caller_free(s->first);
+    for (struct step_caller *c = s->first, *next; c != NULL; c = next) {
+        next = c->next;
+        caller_free(c);
+    }
     loop_fd_free(s->watch);
     loop_timer_free(s->rest);
     (void)close(s->fd);
