@@ -1,7 +1,14 @@
 #!/bin/sh
-# The commands of the README and of the tutorial, typed as they stand there (run.py).
+# The commands of all documents, typed as they stand there (run.py), and each verb and option that they name
+# (options.py). Of the README the first two blocks: the third is of a server that has been there for a while.
 set -eu
-command -v python3 > /dev/null && command -v redis-cli > /dev/null || { echo "python3 or redis-cli is missing"; exit 77; }
+for program in python3 redis-cli jq script; do
+    command -v "$program" > /dev/null || { echo "$program is missing"; exit 77; }
+done
 source=$(cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}" && pwd)
 cd "${LATER_BUILD_DIR:-$source}"
-PYTHONDONTWRITEBYTECODE=1 exec python3 "$source/tests/documents/run.py" "$source/README.md:2" "$source/doc/tutorial.md"
+export PYTHONDONTWRITEBYTECODE=1
+unset LATERD_CONFIG LATER_REDIS_URL
+python3 "$source/tests/documents/options.py" "$source"/*.md "$source"/doc/*.md
+# Two at once, since most of them wait.
+printf '%s\n' "$source/README.md:2" "$source"/doc/*.md | xargs -P 2 -n 3 python3 "$source/tests/documents/run.py"

@@ -1,0 +1,9 @@
+# shellcheck shell=bash
+# The plug-in as the document has it.
+stage() {
+    mkdir plugins
+    sed -n '/^    #include/,/^    };\{0,1\}$/{/^    [$]/q;s/^    //p}' "$DOCUMENT" > hello.c
+}
+
+cc() { command cc -I"$TREE/src/run/plugin" "$@"; }
+sudo() { "$@"; }
