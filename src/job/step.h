@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define STEP_NONE "none" /* LATER_STEP where nobody keeps steps: `later run` */
 #define STEP_NAME_MAX 64
 #define STEP_OUTPUT_MAX 16384 /* bytes; the library refuses more */
 #define STEP_TOKEN_MAX 64

@@ -54,7 +54,7 @@ function layers() {
     may["json"] = "base redis job ask" # an answer as JSON: asks nothing. ask: where values stand in replies
     may["health"] = "base redis job conf ask json"
     may["web"] = "base loop redis job conf ask json health worker" # redis: types that come with ask/. worker: the password
-    may["cli"] = "base loop redis job store run conf schedule sched worker ask json health"
+    may["cli"] = "base loop redis job store run conf schedule sched worker serve ask json health"
     lua_lib["redis"] = lua_lib["daemon"] = lua_lib["cli"] = 1 # may include lua/lua_lib.h
     # Library -> the only folders that include its header.
     owner["ev.h"] = "loop"

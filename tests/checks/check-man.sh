@@ -304,7 +304,7 @@ END
     ask laterd -. >"$work/bash"
     same 'options of laterd' "$work/daemon" 'laterd --help' "$work/bash" 'the bash completion'
     offers 'ls limits lock' later l.
-    offers 'run-now' later --redis unix:/x ru.
+    offers 'run run-now' later --redis unix:/x ru.
     offers 'ls limits lock' later --json --namespace = a l.
     offers 'due running parked dead done all' later ls mail --state .
     offers 'due dead done' later ls --state = d.

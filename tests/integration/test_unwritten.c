@@ -69,6 +69,7 @@ static const char *const lines[] = {
     "bulk ls",
     "fsck",
     "setup",
+    "run /bin/true",
 };
 
 /* They print nothing: what they run does. tail prints when something happens. */

@@ -8,7 +8,7 @@ extern const struct cli_verb cmd_add, cmd_show, cmd_explain, cmd_wait, cmd_ls, c
     cmd_workers, cmd_health, cmd_fsck, cmd_setup, cmd_cli, cmd_limits, cmd_throttle, cmd_lock,
     cmd_sem, cmd_once, cmd_gates, cmd_purge, cmd_export, cmd_import, cmd_tail, cmd_batch,
     cmd_schedule, cmd_publish, cmd_topic, cmd_broadcast, cmd_top, cmd_seen, cmd_find, cmd_bulk,
-    cmd_web, cmd_step;
+    cmd_web, cmd_step, cmd_run;
 
 const struct cli_verb *const cli_verbs[] = {
     &cmd_add,   &cmd_show,     &cmd_explain,    &cmd_wait,     &cmd_ls,        &cmd_cancel,
@@ -17,7 +17,7 @@ const struct cli_verb *const cli_verbs[] = {
     &cmd_once,  &cmd_gates,    &cmd_purge,      &cmd_export,   &cmd_import,    &cmd_tail,
     &cmd_batch, &cmd_schedule, &cmd_publish,    &cmd_topic,    &cmd_broadcast, &cmd_top,
     &cmd_seen,  &cmd_find,     &cmd_bulk,       &cmd_health,   &cmd_fsck,      &cmd_setup,
-    &cmd_cli,   &cmd_web,      &cmd_step,       NULL,
+    &cmd_cli,   &cmd_web,      &cmd_step,       &cmd_run,      NULL,
 };
 
 const struct cli_verb *cli_verb(const char *name)
