@@ -271,18 +271,24 @@ static uint64_t stride(const struct queue *q)
     return STRIDE_ONE / q->weight;
 }
 
-bool queues_claimed(struct queues *qs, const char *name)
+bool queues_is_fair(struct queues *qs, const char *name)
+{
+    const struct queue *q = find(qs, name);
+
+    return q != NULL && q->is_fair;
+}
+
+void queues_claimed(struct queues *qs, const char *name)
 {
     struct queue *q = find(qs, name);
 
     if (q == NULL)
-        return false;
+        return;
     q->running++;
     if (q->pass > qs->pass)
         qs->pass = q->pass;
     q->pass += stride(q);
     reheap(qs, q);
-    return q->is_fair;
 }
 
 void queues_clear(struct queues *qs)

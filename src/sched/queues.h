@@ -54,8 +54,10 @@ void queues_gated(struct queues *qs, const char *name);
 /* A gate opens: wake the queues of which a job passed a gate lately. */
 void queues_wake_gated(struct queues *qs);
 
-/* A job of the queue was claimed, or has ended. -> whether the queue is fair */
-bool queues_claimed(struct queues *qs, const char *name);
+/* Do the tenants of this queue take turns? */
+bool queues_is_fair(struct queues *qs, const char *name);
+/* A job of the queue was claimed, or has ended. */
+void queues_claimed(struct queues *qs, const char *name);
 void queues_ended(struct queues *qs, const char *name);
 /* Count the running jobs again: queues_clear, then queues_took for each of them. */
 void queues_clear(struct queues *qs);

@@ -59,7 +59,8 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
         held_set_solo(&s->held, h);
     h->is_gated = c->is_gated;
     h->is_small = c->is_small;
-    if (queues_claimed(s->queues, h->job.queue))
+    queues_claimed(s->queues, h->job.queue);
+    if (queues_is_fair(s->queues, h->job.queue))
         prefetch_short(&s->prefetch, now);
     if (h->is_gated)
         queues_gated(s->queues, h->job.queue);
