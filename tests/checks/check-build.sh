@@ -28,6 +28,11 @@ for document in "$source"/doc/*.md; do
     *) echo "Makefile.am does not install doc/${document##*/}" >&2 && exit 1 ;;
     esac
 done
+# Each fuzz target has its line in fuzz.h, by which test_corpus knows it.
+for target in "$source"/tests/fuzz/fuzz_*.c; do
+    name=$(basename "$target" .c)
+    grep -q "X(${name#fuzz_})" "$source/tests/fuzz/fuzz.h" || { echo "tests/fuzz/fuzz.h lacks ${name#fuzz_}" >&2; exit 1; }
+done
 # One test builds its program and no other: with names that no file has, make would build all that it needs.
 if grep -q '^CMOCKA_LIBS = -l' "$build/Makefile"; then
     (cd "$build" && env -u MAKEFLAGS make -n EXEEXT=.none check TESTS=tests/unit/test_text) >"$work/made"

@@ -61,7 +61,7 @@ static void assert_short(const char *what)
         fail_msg("%s: a call took %lld ms", what, (long long)ms);
 }
 
-static const char *do_sync(const char *w, const char *queues)
+static const char *sync_queues(const char *w, const char *queues)
 {
     return fcall_sync("%s 1 0 192 0 %s", w, queues);
 }
@@ -81,7 +81,7 @@ static void test_many_waits_that_end_together(void **state)
     (void)redis("DEBUG SLEEP 10");
     assert_string_equal(fcall("later_unlock door ann"), "released");
     for (int i = 0; i < 100; i++)
-        assert_starts(do_sync(w, "0"), "[");
+        assert_starts(sync_queues(w, "0"), "[");
     assert_string_equal(redis("EXISTS R:wait:lock:door R:parked"), "0");
     assert_short("ended waits");
 }
@@ -118,7 +118,7 @@ static void test_many_die_where_many_are_dead(void **state)
     fill("redis.call('ZADD','" ROOT ":dead:mail',i,'j0000000'..(10000+i))", 2 * MANY);
     for (int i = 0; i < 192; i++)
         (void)add("mail x");
-    assert_starts(do_sync(w, "1 mail 192 1048576"), "[");
+    assert_starts(sync_queues(w, "1 mail 192 1048576"), "[");
     buf_printf(&line, "later_v1_sync %s 1 0 0 %d", w, count_claimed());
     for (int i = 0; i < count_claimed(); i++)
         buf_printf(&line, " %s 1 dead mail 100 1 T O", claimed(i, CLAIM_ID));
@@ -138,7 +138,7 @@ static void test_large_raw_members_of_many_queues(void **state)
     for (int i = 1; i <= 32; i++)
         queues = text("%s q%d 4 1048576", queues, i);
     for (int i = 0; i < 3; i++)
-        assert_starts(do_sync(w, queues), "[");
+        assert_starts(sync_queues(w, queues), "[");
     assert_short("raw members");
 }
 
@@ -152,11 +152,11 @@ static void test_parked_beside_others(void **state)
     for (int i = 0; i < 600; i++)
         (void)add("mail lock door x");
     id = add("web priority 3 x");
-    assert_starts(do_sync(w, "2 mail 192 1048576 web 192 1048576"), "[");
+    assert_starts(sync_queues(w, "2 mail 192 1048576 web 192 1048576"), "[");
     assert_string_equal(claimed(0, CLAIM_ID), id);
     assert_time(int_at(8, -1), -1000, 0); /* a sync is needed again at once */
     for (int i = 0; i < 5; i++)
-        assert_starts(do_sync(w, "2 mail 192 1048576 web 192 1048576"), "[");
+        assert_starts(sync_queues(w, "2 mail 192 1048576 web 192 1048576"), "[");
     assert_string_equal(redis("ZCARD R:parked:mail"), "600");
 }
 

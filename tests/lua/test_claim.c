@@ -36,7 +36,7 @@ static void assert_groups(void)
 }
 
 /* A later_v1_sync with these arguments. It is accepted, and its groups are in order. */
-FX_FMT static void do_sync(const char *fmt, ...)
+FX_FMT static void sync_line(const char *fmt, ...)
 {
     FX_FORMAT(rest);
     assert_starts(call_line(text("later_v1_sync %s", rest)), "[");
@@ -86,13 +86,13 @@ static const char *all_claims(void)
 
 static void claim_mail(const char *w)
 {
-    do_sync("%s 1 0 600 0 1 " MAIL " 0", w);
+    sync_line("%s 1 0 600 0 1 " MAIL " 0", w);
 }
 
 /* End n jobs of queue mail at their first start; -> number and answer of those that are not ok. */
 static const char *end_mail(const char *w, int n, const char *ids)
 {
-    do_sync("%s 1 0 0 0 0 1 mail 1 %d%s%s", w, n, n > 0 ? " " : "", ids);
+    sync_line("%s 1 0 0 0 0 1 mail 1 %d%s%s", w, n, n > 0 ? " " : "", ids);
     return at(9, -1);
 }
 
@@ -295,7 +295,7 @@ static void test_mixed_in_one_queue(void **state)
                         text("mail %s %s, mail %s, mail %s", ids[0], ids[1], ids[2], ids[3]));
     assert_true(int_at(3, 1, 1, -1) == int_at(3, 0, 1, -1) + 4); /* fences go on */
     assert_true(int_at(3, 2, 1, -1) == int_at(3, 1, 1, -1) + 2);
-    do_sync("%s 1 0 0 1 %s 1 done mail 0 0 T O 0 1 mail 1 2 %s %s", w, ids[2], ids[0], ids[3]);
+    sync_line("%s 1 0 0 1 %s 1 done mail 0 0 T O 0 1 mail 1 2 %s %s", w, ids[2], ids[0], ids[3]);
     assert_string_equal(text("%s %s", at(2, -1), at(9, -1)), "[ok] []");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", ids[1]));
     assert_string_equal(redis("HGET R:stats done:mail"), "3");
@@ -308,20 +308,20 @@ static void test_over_several_queues(void **state)
                *d = add("log d"), *e = add("log e");
 
     (void)state;
-    do_sync("%s 1 0 3 0 5 fax 9 100 sms 9 100 none 9 100 mail 9 100 log 9 100 0", w);
+    sync_line("%s 1 0 3 0 5 fax 9 100 sms 9 100 none 9 100 mail 9 100 log 9 100 0", w);
     assert_string_equal(all_claims(), text("fax %s, sms %s, mail %s", c, b, a));
     assert_true(int_at(5, 4, -1) > 0); /* MAX counts the claims of all queues */
     /* One group for each queue. The numbers in the answer go on from one group to the next. */
-    do_sync("%s 1 0 9 0 1 log 1 100 3 sms 1 1 %s none 1 0 mail 1 2 j00000000000 %s", w, b, a);
+    sync_line("%s 1 0 9 0 1 log 1 100 3 sms 1 1 %s none 1 0 mail 1 2 j00000000000 %s", w, b, a);
     assert_string_equal(at(9, -1), "[2 settled]");
     assert_string_equal(all_claims(), text("log %s", d)); /* ends are taken before claims */
     assert_true(int_at(5, 0, -1) > 0);                    /* one is left for want of room */
     assert_string_equal(redis("HMGET R:stats done:mail done:sms done:none"), "[1 1 nil]");
     /* Without room only the head is told. */
-    do_sync("%s 1 1 9 0 1 log 0 100 0", w);
+    sync_line("%s 1 1 9 0 1 log 0 100 0", w);
     assert_string_equal(all_claims(), "");
     assert_true(int_at(5, 0, -1) > 0);
-    do_sync("%s 1 1 9 0 1 log 9 100 0", w);
+    sync_line("%s 1 1 9 0 1 log 9 100 0", w);
     assert_string_equal(all_claims(), text("log %s", e));
 }
 
@@ -350,7 +350,7 @@ static void test_options_end(void **state)
     (void)redis("HSET R:queues sms sem=s");
     id = add("sms x");
     (void)add("sms x");
-    do_sync("%s 1 0 9 0 1 " SMS " 0", w);
+    sync_line("%s 1 0 9 0 1 " SMS " 0", w);
     assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("sms %s sms 1 1 0 1", id));
 }
 
@@ -377,7 +377,7 @@ static void test_big_payload(void **state)
     big = at(3, 0, GROUP_COMMON + 3, -1);
     assert_string_equal(redis("STRLEN R:big:%s", big), "16385");
     /* It ends by a result of its own. */
-    do_sync("%s 1 2 0 1 %s 1 done mail 0 0 ok '' 0 0", w, big);
+    sync_line("%s 1 2 0 1 %s 1 done mail 0 0 ok '' 0 0", w, big);
     assert_string_equal(at(2, -1), "[ok]");
     assert_string_equal(redis("EXISTS R:big:%s", big), "0");
 }
@@ -394,12 +394,12 @@ static void test_byte_bound(void **state)
     for (int i = 0; i < 100; i++)
         (void)fcall_bytes("later_add mail", bytes, sizeof(bytes));
     add_many("sms", 1);
-    do_sync("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
+    sync_line("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
     (void)claimed_ids(&all);
     assert_in_range(all, 60, 66);
     assert_int_equal(len_at(3, -1), 1);
     assert_true(int_at(5, 0, -1) > 0 && int_at(5, 1, -1) > 0);
-    do_sync("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
+    sync_line("%s 1 0 200 0 2 " MAIL " " SMS " 0", w);
     (void)claimed_ids(&n);
     assert_int_equal(all + n, 101);
     assert_string_equal(at(5, -1), "[-1 -1]");
@@ -463,7 +463,7 @@ static void test_due_times(void **state)
         (void)redis("DEL R:q:mail:5 R:heads R:running R:tries R:jobs");
         while ((score = strsep(&next, " ")) != NULL)
             (void)redis("ZADD R:q:mail:5 %s %s", score, add("mail x"));
-        do_sync("%s 1 0 600 0 1 mail %d 100 0", w, due_rows[i].room);
+        sync_line("%s 1 0 600 0 1 mail %d 100 0", w, due_rows[i].room);
         assert_int_equal(len_at(3, -1), due_rows[i].claimed > 0 ? 1 : 0);
         for (int k = GROUP_COMMON + 1; k < len_at(3, 0, -1); k += 3)
             buf_printf(&dues, "%s%s", dues.len > 0 ? " " : "", at(3, 0, k, -1));
@@ -489,14 +489,14 @@ static void test_ahead(void **state)
     began_ms = now_ms();
     (void)fcall("later_add mail at %lld near", (long long)began_ms + 60000);
     (void)fcall("later_add mail at %lld far", (long long)began_ms + 70000);
-    do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    sync_line("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_string_equal(all_claims(), "");
     (void)fcall("later_add mail at %lld soon", (long long)now_ms() + 900);
-    do_sync("%s 1 0 600 0 1 " MAIL " 0", w);
+    sync_line("%s 1 0 600 0 1 " MAIL " 0", w);
     assert_string_equal(all_claims(), "");
-    do_sync("%s 1 0 600 0 1 " MAIL " 0 0", w);
+    sync_line("%s 1 0 600 0 1 " MAIL " 0 0", w);
     assert_string_equal(all_claims(), "");
-    do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    sync_line("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_int_equal(len_at(3, -1), 1);
     assert_int_equal(len_at(3, 0, -1), GROUP_COMMON + 3);
     assert_string_equal(at(3, 0, GROUP_COMMON + 2, -1), "-mail\\nsoon");
@@ -521,7 +521,7 @@ static void test_ahead_with_options(void **state)
     set_tries(ids[4], "1 1 0 5");
     gated = add("mail at %lld lock door x", (long long)due_ms + 5);
     behind = add("mail at %lld x", (long long)due_ms + 6);
-    do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    sync_line("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_string_equal(all_claims(),
                         text("mail %s %s %s %s, mail %s", ids[0], ids[1], ids[2], ids[3], ids[4]));
     assert_string_equal(begin_of(1), "mail 2 2 0 0");
@@ -529,7 +529,7 @@ static void test_ahead_with_options(void **state)
     assert_true(int_at(5, 0, -1) == due_ms + 5);
     assert_string_equal(redis("EXISTS R:lock:door R:parked"), "0");
     (void)fcall("later_run_now %s", gated);
-    do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+    sync_line("%s 1 0 600 0 1 " MAIL " 0 1000", w);
     assert_string_equal(all_claims(), text("mail %s, mail %s", gated, behind));
 }
 
@@ -561,7 +561,7 @@ static void test_not_ahead(void **state)
         assert_true(redis("%s", rows[i].before)[0] != '!');
         due_ms = now_ms() + 900;
         id = add("mail at %lld %s", (long long)due_ms, rows[i].add);
-        do_sync("%s 1 0 600 0 1 " MAIL " 0 1000", w);
+        sync_line("%s 1 0 600 0 1 " MAIL " 0 1000", w);
         assert_string_equal(all_claims(), "");
         assert_true(int_at(5, 0, -1) == due_ms);
         (void)fcall("later_run_now %s", id);
@@ -580,25 +580,25 @@ static void test_many(void **state)
     (void)state;
     add_many("mail", 600);
     add_many("mail", 600);
-    do_sync("%s 1 0 9999 0 1 mail 9999 100 0", w);
+    sync_line("%s 1 0 9999 0 1 mail 9999 100 0", w);
     ids = claimed_ids(&n);
     assert_int_equal(n, 512);
-    do_sync("%s 1 0 9999 0 1 mail 9999 100 0", other);
+    sync_line("%s 1 0 9999 0 1 mail 9999 100 0", other);
     assert_string_equal(redis("ZCARD R:running"), "1024");
     assert_string_equal(redis("HLEN R:tries"), "1024");
-    do_sync("%s 1 512 9999 0 1 mail 9999 100 0", w);
+    sync_line("%s 1 512 9999 0 1 mail 9999 100 0", w);
     rest = claimed_ids(&n);
     assert_int_equal(n, 176);
     assert_string_equal(redis("EXISTS R:q:mail:5"), "0");
     /* The other worker cannot end jobs that it does not hold, and it still holds its own. */
-    do_sync("%s 1 512 0 0 0 1 mail 1 512%s", other, ids);
+    sync_line("%s 1 512 0 0 0 1 mail 1 512%s", other, ids);
     assert_int_equal(len_at(9, -1), 1024);
     assert_string_equal(text("%s %s", at(9, 1022, -1), at(9, 1023, -1)), "512 settled");
     assert_string_equal(redis("ZCARD R:running"), "1200");
     /* The worker ends its newest jobs, then its oldest. */
-    do_sync("%s 1 512 0 0 0 1 mail 1 176%s", w, rest);
+    sync_line("%s 1 512 0 0 0 1 mail 1 176%s", w, rest);
     assert_string_equal(at(9, -1), "[]");
-    do_sync("%s 1 0 0 0 0 1 mail 1 512%s", w, ids);
+    sync_line("%s 1 0 0 0 0 1 mail 1 512%s", w, ids);
     assert_string_equal(at(9, -1), "[]");
     assert_string_equal(redis("HGET R:stats done:mail"), "688");
     assert_string_equal(redis("ZCARD R:running"), "512");
@@ -625,7 +625,7 @@ static void test_index(void **state)
         add_many("mail", i == 1 ? 20 : 40);
         add_many("sms", 20);
         for (; held < 40; held += n) {
-            do_sync("%s %s", w, syncs[i]);
+            sync_line("%s %s", w, syncs[i]);
             (void)claimed_ids(&n);
             assert_int_equal(n, i == 3 ? 20 : 40);
         }
@@ -663,7 +663,7 @@ static void test_refused(void **state)
     assert_string_equal(end_mail(w, 2, text("%s %s", b, a)), "[1 settled 2 settled]");
     assert_string_equal(end_mail(w, 0, ""), "[]");
     assert_string_equal(snapshot(), before);
-    do_sync("%s 1 0 0 0 0 2 mail 1 1 %s mail 1 1 %s", other, theirs, theirs);
+    sync_line("%s 1 0 0 0 0 2 mail 1 1 %s mail 1 1 %s", other, theirs, theirs);
     assert_string_equal(at(9, -1), "[2 settled]");
 }
 
@@ -682,14 +682,14 @@ static void test_start_numbers(void **state)
     assert_string_equal(text("%s|%s", begin_of(0), begin_of(1)), "mail 2 2 0 0|" NEW);
     before = snapshot();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        do_sync("%s 1 0 0 0 0 1 mail %s 1 %s", w, wrong[i], b);
+        sync_line("%s 1 0 0 0 0 1 mail %s 1 %s", w, wrong[i], b);
         assert_string_equal(at(9, -1), "[1 settled]");
     }
-    do_sync("%s 1 0 0 0 0 1 mail 2 2 %s %s", w, a, c);
+    sync_line("%s 1 0 0 0 0 1 mail 2 2 %s %s", w, a, c);
     assert_string_equal(at(9, -1), "[1 settled 2 settled]");
     assert_string_equal(snapshot(), before);
     /* A group for each start, some with a wrong number, in no order. */
-    do_sync("%s 1 0 0 0 0 4 mail 1 2 %s %s mail 2 1 %s sms 2 0 mail 1 2 %s %s", w, c, b, b, a, c);
+    sync_line("%s 1 0 0 0 0 4 mail 1 2 %s %s mail 2 1 %s sms 2 0 mail 1 2 %s %s", w, c, b, b, a, c);
     assert_string_equal(at(9, -1), "[2 settled 5 settled]");
     assert_string_equal(redis("HGET R:stats done:mail"), "3");
     assert_string_equal(redis("EXISTS R:jobs R:running R:tries"), "0");
@@ -706,7 +706,7 @@ static void test_start_numbers_of_many(void **state)
     claim_mail(w);
     ids = claimed_ids(&n);
     before = snapshot();
-    do_sync("%s 1 0 0 0 0 1 mail 2 12%s", w, ids);
+    sync_line("%s 1 0 0 0 0 1 mail 2 12%s", w, ids);
     assert_int_equal(len_at(9, -1), 24);
     assert_string_equal(snapshot(), before);
     set_tries(text("%.12s", ids + 1 + 5 * 13), "2 2 0 5");
@@ -727,7 +727,7 @@ static void test_start_numbers_of_watched(void **state)
     assert_starts(fcall("later_v1_await %s", b), "[running ");
     assert_string_equal(end_mail(w, 2, text("%s %s", b, a)), "[1 settled]");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", b));
-    do_sync("%s 1 0 0 0 0 2 mail 1 1 %s mail 2 1 %s", w, b, b);
+    sync_line("%s 1 0 0 0 0 2 mail 1 1 %s mail 2 1 %s", w, b, b);
     assert_string_equal(at(9, -1), "[1 settled]");
     assert_string_equal(redis("EXISTS R:jobs R:running R:tries R:await"), "0");
     assert_string_equal(redis("HGET R:stats done:mail"), "2");
@@ -741,7 +741,7 @@ static void test_order_of_ends(void **state)
     (void)state;
     for (int i = 0; i < 12; i++)
         ids[i] = add("mail x");
-    do_sync("%s 1 0 99 0 1 mail 12 100 0", w);
+    sync_line("%s 1 0 99 0 1 mail 12 100 0", w);
     theirs = add("mail x");
     claim_mail(other);
     assert_string_equal(settle(w, ids[3], 1, "retry", 0), "ok");
@@ -753,7 +753,7 @@ static void test_order_of_ends(void **state)
     assert_string_equal(redis("HGET R:stats done:mail"), "6");
     for (int i = 0; i < 10; i++)
         (void)add("mail x");
-    do_sync("%s 1 0 99 0 1 mail 10 100 0", w);
+    sync_line("%s 1 0 99 0 1 mail 10 100 0", w);
     some = text("%s %s %s %s %s", ids[11], ids[10], ids[9], ids[8], ids[7]);
     assert_string_equal(
         end_mail(w, 9, text("%s %s %s %s %s", some, ids[7], theirs, ids[3], ids[2])),
@@ -771,9 +771,9 @@ static void test_result_and_end_of_one_job(void **state)
 
     (void)state;
     claim_mail(w);
-    do_sync("%s 1 0 9 3 %s 1 done mail 0 0 T O %s 1 progress mail 0 0 half '' "
-            "%s 1 retry mail 60000 1 T O 0 1 mail 1 3 %s %s %s",
-            w, a, b, c, a, b, c);
+    sync_line("%s 1 0 9 3 %s 1 done mail 0 0 T O %s 1 progress mail 0 0 half '' "
+              "%s 1 retry mail 60000 1 T O 0 1 mail 1 3 %s %s %s",
+              w, a, b, c, a, b, c);
     assert_string_equal(text("%s %s", at(2, -1), at(9, -1)), "[ok ok ok] [1 settled 3 settled]");
     assert_string_equal(redis("HKEYS R:jobs"), text("[%s]", c));
     assert_string_equal(redis("EXISTS R:progress R:running"), "0");
@@ -827,7 +827,7 @@ static void test_gates_and_unique(void **state)
     (void)state;
     claim_mail(w);
     assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("mail %s mail 1 1 0 2", a));
-    do_sync("%s 1 0 9 0 1 " MAIL " 1 mail 1 1 %s", w, a);
+    sync_line("%s 1 0 9 0 1 " MAIL " 1 mail 1 1 %s", w, a);
     assert_string_equal(at(9, -1), "[]");
     assert_string_equal(text("%s %s", all_claims(), begin_of(0)), text("mail %s mail 1 1 0 2", b));
     assert_string_equal(redis("EXISTS R:uniq:mail:u"), "0");

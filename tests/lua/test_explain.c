@@ -2,7 +2,7 @@
 #include "fixture.h"
 
 /* A sync with this room in queue mail, of a worker that says it holds nothing. */
-static void do_sync(const char *w, int room)
+static void sync_mail(const char *w, int room)
 {
     assert_starts(fcall_sync("%s 1 0 128 0 1 mail %d 1048576", w, room), "[");
     assert_string_equal(at(1, -1), "ok");
@@ -156,7 +156,7 @@ static void test_behind_a_suspect(void **state)
     const char *tries[] = {"HSET", ROOT ":tries", suspect, "3 3 2 0"};
 
     (void)state;
-    do_sync(w, 1);
+    sync_mail(w, 1);
     id = add("mail x");
     (void)redis("HSET R:worker:%s room 0", w);
     explains(id, "room", "web1 (pid 77) said within ten seconds that it has none");
@@ -174,7 +174,7 @@ static void test_no_room(void **state)
     (void)state;
     (void)add("mail x");
     (void)add("mail x");
-    do_sync(w, 2);
+    sync_mail(w, 2);
     (void)add("mail priority 0 x");
     (void)redis("ZADD R:due:mail 1 raw");
     id = add("mail priority 7 x");
@@ -263,10 +263,10 @@ static void test_lock(void **state)
     const char *w = serving("mail,sms", 4), *holder = add("mail lock door x"), *second, *id, *v;
 
     (void)state;
-    do_sync(w, 1);
+    sync_mail(w, 1);
     second = add("mail lock door x");
     id = add("mail lock door x");
-    do_sync(w, 1);
+    sync_mail(w, 1);
     explains(second, "lock",
              text("lock door is held by job %s of queue mail on web1 (pid 77), for ", holder));
     explains(second, "lock", "; nobody waits before it");
@@ -295,7 +295,7 @@ static void test_lock(void **state)
     (void)fcall("later_lock door ann wait 1h");
     (void)fcall("later_lock door bob wait 1ms");
     id = add("mail lock door x");
-    do_sync(w, 1);
+    sync_mail(w, 1);
     (void)redis("DEBUG SLEEP 0.003");
     explains(id, "lock", "lock door is held by a program on web1 (pid 77), for ");
     explains(id, "lock", "; 1 waits before it: caller ann");
@@ -308,7 +308,7 @@ static void test_lease(void **state)
 
     (void)state;
     (void)fcall("later_lock door ann ttl 1m");
-    do_sync(w, 1);
+    sync_mail(w, 1);
     two_ms_later();
     explains(id, "lock", "lock door is held by caller ann (its lease ends in 59.");
     assert_true(strtoll(named("until_ms"), NULL, 10) > 0);
@@ -334,11 +334,11 @@ static void test_semaphore(void **state)
     (void)fcall("later_limit_set smtp semaphore 22");
     for (int i = 0; i < 22; i++)
         (void)add("mail sem smtp x");
-    do_sync(w, 22);
+    sync_mail(w, 22);
     for (int i = 0; i < 11; i++)
         id = add("mail sem smtp x");
     (void)redis("HSET R:worker:%s queues mail,sms", w);
-    do_sync(w, 11);
+    sync_mail(w, 11);
     explains(id, "semaphore", "semaphore smtp is full, 22 of 22 permits: job j");
     explains(id, "semaphore", " and 19 more; 10 wait before it: 10 of queue mail");
     assert_string_equal(named("held"), "22");
@@ -348,7 +348,7 @@ static void test_semaphore(void **state)
     (void)add("sms sem smtp x");
     assert_starts(fcall_sync("%s 1 0 9 0 1 sms 9 1048576", w), "[");
     id = add("mail sem smtp x");
-    do_sync(w, 1);
+    sync_mail(w, 1);
     explains(id, "semaphore", "; 12 wait before it: 11 of queue mail, 1 of queue sms");
     (void)fcall("later_pause sms");
     explains(id, "semaphore", "; 11 wait before it: 11 of queue mail");
@@ -376,8 +376,8 @@ static void test_rate(void **state)
         (void)add("mail rate api x");
         (void)add("mail rate api x");
         id = add("mail rate api x");
-        do_sync(w, 1);
-        do_sync(w, 2);
+        sync_mail(w, 1);
+        sync_mail(w, 2);
         two_ms_later();
         explains(id, "rate", "rate api is used up, the next start passes in ");
         explains(id, "rate", i < 2 ? "in 59 m 5" : " d");
@@ -408,9 +408,9 @@ static void test_aside(void **state)
 
     (void)state;
     (void)fcall("later_lock door ann");
-    do_sync(w, 1);
+    sync_mail(w, 1);
     (void)add("mail priority 0 x");
-    do_sync(w, 1);
+    sync_mail(w, 1);
     (void)redis("HSET R:worker:%s places 2", w);
     (void)fcall("later_unlock door ann");
     explains(id, "nothing", "it was let in at lock:door ");
@@ -420,7 +420,7 @@ static void test_aside(void **state)
     explains(id, "room", "web1 (pid 77) is full: 1 of 1 places are taken");
     (void)redis("ZADD R:granted:mail 1 %s", id);
     (void)redis("ZADD R:timers 1 granted:mail");
-    do_sync(w, 0);
+    sync_mail(w, 0);
     explains(id, "room", "its queue stands aside at lock:door until a worker has room for it; no ");
     assert_string_equal(named("aside"), "1");
     (void)redis("HSET R:worker:%s places 2", w);
@@ -437,7 +437,7 @@ static void test_broken(void **state)
 
     (void)state;
     (void)fcall("later_lock door ann");
-    do_sync(w, 1);
+    sync_mail(w, 1);
     (void)redis("HSET R:parked %s x", id);
     explains(id, "nothing", "its spot is lost: later fsck");
     (void)redis("HDEL R:parked %s", id);
