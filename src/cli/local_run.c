@@ -1,7 +1,6 @@
 #include "cli/local_run.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,6 +17,8 @@
 #include "serve/invocation.h"
 #include "serve/policy.h"
 
+#define MEDIAN (UINT32_C(1) << 31) /* of the random part of a backoff */
+
 static void on_told(void *arg, enum run_word word, const char *text, size_t n)
 {
     struct local_run *r = arg;
@@ -27,106 +28,140 @@ static void on_told(void *arg, enum run_word word, const char *text, size_t n)
     buf_add(to, text, n);
 }
 
-#define MEDIAN (UINT32_C(1) << 31) /* of the random part of a backoff */
+/* ---- signals: a thread waits for them while the handler runs */
 
-/* ---- Ctrl-C */
-
-struct interrupt {
+struct signals {
     struct exec_slot *slot;
     uint64_t serial;
     sigset_t set;
+    int first; /* 0: none has come. The thread's, until it has ended */
+    pthread_t thread;
 };
 
-/* Ends by the SIGTERM that says that the run has ended, too: then the slot takes no request. */
-static void *wait_for_signal(void *arg)
+#define OVER SIGCONT /* from us: the handler has ended */
+
+static void *wait_for_signals(void *arg)
 {
-    struct interrupt *i = arg;
+    struct signals *s = arg;
     int number;
 
-    if (sigwait(&i->set, &number) == 0)
-        exec_slot_control(i->slot, i->serial, EXEC_CONTROL_CANCEL);
+    while (sigwait(&s->set, &number) == 0 && number != OVER) {
+        exec_slot_control(s->slot, s->serial,
+                          s->first == 0 ? EXEC_CONTROL_CANCEL : EXEC_CONTROL_KILL);
+        s->first = s->first == 0 ? number : s->first;
+    }
     return NULL;
+}
+
+/* A signal that our caller ignores must not be blocked: then it would be queued all the same. */
+static void collect(sigset_t *set)
+{
+    static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+    struct sigaction was;
+
+    (void)sigemptyset(set);
+    (void)sigaddset(set, OVER);
+    for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
+        if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+            (void)sigaddset(set, ending[i]);
 }
 
 static int run_order(struct local_run *r, const struct exec_order *order, struct err *err)
 {
     const struct exec_hooks hooks = {.told = on_told, .arg = r};
-    struct interrupt i = {.slot = exec_slot_new()};
-    pthread_t thread;
+    struct signals s = {.slot = exec_slot_new()};
+    sigset_t inherited;
+    int status = -1, e;
 
-    if (i.slot == NULL)
-        return err_set(err, ERR_SYSTEM, "no descriptor is left: %s", strerror(errno));
-    i.serial = exec_slot_arm(i.slot);
-    (void)sigemptyset(&i.set);
-    (void)sigaddset(&i.set, SIGINT);
-    (void)sigaddset(&i.set, SIGTERM);
-    (void)pthread_sigmask(SIG_BLOCK, &i.set, NULL);
-    if (pthread_create(&thread, NULL, wait_for_signal, &i) != 0) {
-        exec_slot_free(i.slot);
-        return err_set(err, ERR_SYSTEM, "a thread cannot be started: %s", strerror(errno));
+    if (s.slot == NULL)
+        return err_sys(err, errno, "no place to run the handler");
+    s.serial = exec_slot_arm(s.slot);
+    collect(&s.set);
+    (void)signal(SIGCHLD, SIG_DFL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)pthread_sigmask(SIG_BLOCK, &s.set, &inherited);
+    e = pthread_create(&s.thread, NULL, wait_for_signals, &s);
+    if (e == 0) {
+        exec_run(order, s.slot, &hooks, &r->report);
+        (void)pthread_kill(s.thread, OVER);
+        (void)pthread_join(s.thread, NULL);
+        r->signal = s.first;
+        status = 0;
+    } else {
+        status = err_sys(err, e, "no thread to wait for signals");
     }
-    exec_run(order, i.slot, &hooks, &r->report);
-    (void)pthread_kill(thread, SIGTERM);
-    (void)pthread_join(thread, NULL);
-    exec_slot_free(i.slot);
-    return 0;
+    (void)pthread_sigmask(SIG_SETMASK, &inherited, NULL);
+    exec_slot_free(s.slot);
+    return status;
 }
 
 /* ---- the job */
 
-/* laterd runs what an absolute path leads to. */
+/* laterd runs what an absolute path leads to. It is not resolved: some programs look at their name.
+ */
 static char *absolute(const char *handler, struct err *err)
 {
-    char *path = strchr(handler, '/') != NULL ? realpath(handler, NULL) : NULL;
+    CLEANUP_FREE char *here = getcwd(NULL, 0);
 
-    if (path == NULL)
-        (void)err_set(err, ERR_INPUT, "handler %.200s: %s", handler,
-                      strchr(handler, '/') != NULL ? strerror(errno)
-                                                   : "write a path: ./NAME for one of this folder");
-    return path;
+    if (strchr(handler, '/') == NULL)
+        (void)err_set(err, ERR_INPUT, "handler %.200s: write a path: ./NAME for one of this folder",
+                      handler);
+    else if (access(handler, F_OK) < 0)
+        (void)err_set(err, ERR_INPUT, "handler %.200s: %s", handler, strerror(errno));
+    else if (handler[0] != '/' && here == NULL)
+        (void)err_sys(err, errno, "the working folder");
+    else
+        return handler[0] == '/' ? mem_strdup(handler) : mem_printf("%s/%s", here, handler);
+    return NULL;
 }
 
-static int run_job(struct local_run *r, const struct conf_queue *conf, struct err *err)
+static int run_job(struct local_run *r, const struct conf *conf, char **argv, struct err *err)
 {
-    const char *setting;
-    char **argv = mem_dup_list(r->argv, 0, NULL);
-    struct served_queue queue = {.argv = argv, .conf = conf};
-    char **env = handler_env(conf, NULL, environ, &setting, err);
+    const struct conf_queue *settings = conf_queue(conf, r->job.queue);
+    const char *wrong;
+    char **env = handler_env(settings, NULL, environ, &wrong, err);
+    const struct served_queue queue = {.argv = argv, .env = env, .conf = settings};
     struct invocation *o;
-    int ret;
+    int status;
 
-    free(argv[0]);
-    argv[0] = env != NULL ? absolute(r->argv[0], err) : mem_strdup("");
-    if (argv[0] == NULL || env == NULL) {
-        mem_free_list(argv);
+    if (env == NULL)
+        return conf_blame(conf, settings, wrong, err);
+    if (!policy_admit(&r->job, settings, &r->verdict)) {
         mem_free_list(env);
-        return -1;
+        return 0;
     }
-    queue.env = env;
-    o = invocation_new(&r->job, &queue, r->ns, STEP_NONE, 0);
-    ret = run_order(r, invocation_exec(o), err);
-    if (ret == 0)
-        policy_verdict(&r->job, conf, &r->report, MEDIAN, &r->verdict);
+    o = invocation_new(&r->job, &queue, r->ns != NULL ? r->ns : conf->namespace, STEP_NONE, 0);
+    status = run_order(r, invocation_exec(o), err);
+    if (status == 0)
+        policy_verdict(&r->job, settings, &r->report, MEDIAN, &r->verdict);
+    if (status == 0 && r->verdict.is_host_ill)
+        status = err_set(err, ERR_SYSTEM, "the handler was not run: %s", r->report.text);
     invocation_free(o);
-    mem_free_list(argv);
     mem_free_list(env);
-    return ret;
+    return status;
 }
 
 int local_run(struct local_run *r, struct err *err)
 {
     static char *const none[] = {NULL};
-    struct conf *conf = conf_load(NULL, none, err);
-    int ret;
+    struct conf *conf = conf_load(r->config, r->config != NULL ? environ : none, err);
+    CLEANUP_FREE char *path = conf != NULL ? absolute(r->argv[0], err) : NULL;
+    int status = -1;
 
-    if (conf == NULL)
-        return -1;
-    (void)signal(SIGPIPE, SIG_IGN);
-    log_init(LOG_LEVEL_WARN); /* what the handler prints is in its report */
     run_report_init(&r->report);
-    ret = run_job(r, &conf->defaults, err);
+    log_init(LOG_LEVEL_INFO);
+    if (r->job.fence == 0)
+        r->job.fence = getpid(); /* by it those that the handler leaves behind are found */
+    if (path != NULL) {
+        char **argv = mem_dup_list(r->argv, 0, NULL);
+
+        free(argv[0]);
+        argv[0] = TAKE_PTR(path);
+        status = run_job(r, conf, argv, err);
+        mem_free_list(argv);
+    }
     conf_free(conf);
-    return ret;
+    return status;
 }
 
 void local_run_done(struct local_run *r)

@@ -35,12 +35,12 @@ static void test_what_it_is_told(void **state)
                   " ${LATER_CHECKPOINT-none} $LATER_TIMEOUT_MS ${HIDDEN-none}\"; cat");
     (void)setenv("HIDDEN", "x", 1);
     assert_int_equal(feed("a b", "run", handler), 0);
-    assert_says(&out, "\nj00000000000 mail [] 1/25 none 3600000 none\na b\n");
+    assert_says(&err, " stream=stdout msg=\"j00000000000 mail [] 1/25 none 3600000 none\"\n");
+    assert_says(&err, " msg=\"a b\"\n");
     assert_int_equal(feed("a b", "run", "--queue", "q", "--key", "k", "--attempt", "3",
                           "--attempts", "7", "--checkpoint", "line 4", "--timeout", "9s", handler),
                      0);
-    assert_says(&out, "\nj00000000000 q [k] 3/7 line 4 9000 none\na b\n");
-    assert_string_equal(buf_str(&err), "");
+    assert_says(&err, " msg=\"j00000000000 q [k] 3/7 line 4 9000 none\"\n");
 }
 
 /* Each end, as laterd would judge it. */
@@ -91,6 +91,8 @@ static void test_what_it_tells(void **state)
 
 static void test_what_it_refuses(void **state)
 {
+    char longer[258] = "";
+
     (void)state;
     assert_int_equal(run("run"), 64);
     assert_int_equal(run("run", "mail"), 66);
@@ -98,7 +100,38 @@ static void test_what_it_refuses(void **state)
     assert_int_equal(run("run", "./no/such"), 66);
     assert_int_equal(run("run", "--attempt", "0", handler), 64);
     assert_int_equal(run("run", "--timeout", "x", handler), 64);
-    assert_int_equal(run("run", dir), 127);
+    assert_int_equal(run("run", "--timeout", "0s", handler), 64);
+    assert_int_equal(run("run", "--checkpoint", "a\nb", handler), 64);
+    assert_int_equal(run("run", "--queue", "a b", handler), 64);
+    assert_says(&err, "'a b' is no name of a queue");
+    memset(longer, 'x', sizeof(longer) - 1);
+    assert_int_equal(run("run", "--queue", longer, handler), 64);
+    assert_int_equal(run("run", "--key", longer, handler), 64);
+    assert_says(&err, "--key: at most 256 bytes");
+    assert_int_equal(run("run", "--config", "/no/such", handler), 66);
+    assert_int_equal(run("run", "--queue", "q", dir), 127);
+    assert_int_equal(run("run", "--attempt", "26", handler), 1);
+    assert_says(&out, "outcome           dead\nreason            all 25 attempts are used up\n");
+}
+
+/* The settings of the queue count, and nothing else of the file. */
+static void test_a_configuration(void **state)
+{
+    CLEANUP_FREE char *file = mem_printf("%s/conf.yaml", dir);
+    FILE *f = fopen(file, "w");
+
+    (void)state;
+    assert_non_null(f);
+    (void)fputs("redis: unix:/no/such/server\nnamespace: ns\n"
+                "queues: { mail: { attempts: 2, exit_dead: [7], env: { A: b } } }\n",
+                f);
+    assert_int_equal(fclose(f), 0);
+    write_handler("echo \"$LATER_ATTEMPTS_MAX $LATER_NAMESPACE $A\"; exit 7");
+    assert_int_equal(run("run", "--config", file, handler), 7);
+    assert_says(&err, " msg=\"2 ns b\"\n");
+    assert_says(&out, "outcome           dead\n");
+    assert_int_equal(run("run", "--config", file, "--queue", "other", handler), 7);
+    assert_says(&out, "outcome           retry in");
 }
 
 static bool has_begun(void *file)
@@ -106,22 +139,41 @@ static bool has_begun(void *file)
     return access(file, F_OK) == 0;
 }
 
-/* Ctrl-C ends the handler, too, which may say what it wants. */
-static void test_an_interrupt(void **state)
+/* Start the handler, and send the signals when it has begun. -> the exit status of later */
+static int interrupted(const char *script, int first, int second)
 {
     CLEANUP_FREE char *begun = mem_printf("%s/begun", dir);
-    CLEANUP_FREE char *script =
-        mem_printf("trap 'echo told; exit 1' TERM; : > %s; sleep 60 & wait", begun);
-    char *argv[] = {later, (char *)"run", handler, NULL};
+    CLEANUP_FREE char *whole =
+        mem_printf("%s; : > %s; while :; do sleep 1 & wait; done", script, begun);
+    CLEANUP_FREE char *log = mem_printf("%s/log", dir);
+    char *argv[] = {later, (char *)"run", (char *)"--timeout", (char *)"1h", handler, NULL};
     struct proc p;
+    int status;
 
-    (void)state;
-    write_handler(script);
-    proc_start(&p, argv, NULL, "/dev/null");
+    (void)unlink(begun);
+    (void)unlink(log);
+    write_handler(whole);
+    proc_start(&p, argv, NULL, log);
     assert_true(test_until(has_begun, begun, LONG_MS));
-    proc_signal(&p, SIGINT);
-    assert_int_equal(proc_wait(&p, LONG_MS), 130);
+    proc_signal(&p, first);
+    if (second != 0) {
+        assert_true(test_until(proc_log_has, &(struct proc_log){&p, "told"}, LONG_MS));
+        proc_signal(&p, second);
+    }
+    status = proc_wait(&p, LONG_MS);
+    assert_true(proc_has_logged(&p, "told"));
     proc_done(&p);
+    return status;
+}
+
+/* A signal ends the handler, which may say what it wants; a second one kills it. */
+static void test_a_signal(void **state)
+{
+    (void)state;
+    assert_int_equal(interrupted("trap 'echo told; exit 1' TERM", SIGINT, 0), 128 + SIGINT);
+    assert_int_equal(interrupted("trap 'echo told; exit 1' TERM", SIGHUP, 0), 128 + SIGHUP);
+    assert_int_equal(interrupted("trap 'echo told; exit 0' TERM", SIGTERM, 0), 0);
+    assert_int_equal(interrupted("trap 'echo told' TERM", SIGTERM, SIGINT), 128 + SIGTERM);
 }
 
 static int start(void **state)
@@ -152,7 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_it_is_told), cmocka_unit_test(test_what_comes_of_it),
         cmocka_unit_test(test_what_it_tells),   cmocka_unit_test(test_what_it_refuses),
-        cmocka_unit_test(test_an_interrupt),
+        cmocka_unit_test(test_a_configuration), cmocka_unit_test(test_a_signal),
     };
 
     return cmocka_run_group_tests(tests, start, stop);

@@ -14,7 +14,6 @@
 #include "cli/show/out.h"
 
 #define ID "j00000000000" /* of no job */
-#define INTERRUPTED 130
 #define NUMBER_MAX 1000000
 
 /* What would become of the job. A cancelled run is none of laterd's ends. */
@@ -27,12 +26,14 @@ static const char *outcome(const struct verdict *v)
     return v->verb == STORE_BURY ? "dead" : "cancelled";
 }
 
-static int status_of(const struct verdict *v)
+static int status_of(const struct local_run *r)
 {
+    const struct verdict *v = &r->verdict;
+
     if (v->verb == STORE_DONE)
         return 0;
-    if (v->verb != STORE_RETRY && v->verb != STORE_BURY)
-        return INTERRUPTED;
+    if (r->signal != 0)
+        return 128 + r->signal;
     return v->code != 0 ? v->code : 1;
 }
 
@@ -42,7 +43,7 @@ typedef void child_f(void *arg, const char *const *words, const size_t *lens, si
 
 static void each_child(const struct children *c, child_f *f, void *arg)
 {
-    const char *at = c->bytes.data, *words[CHILDREN_WORDS_MAX + 1];
+    const char *at = c->bytes.data, *words[CHILDREN_WORDS_MAX + 1] = {NULL};
     const size_t *lens = c->lens;
 
     for (size_t i = 0; i < c->n; i++) {
@@ -111,11 +112,6 @@ static void show(const struct local_run *r)
     put_bytes("result", r->report.result.data, r->report.result.len);
     if (v->verb == STORE_DONE)
         each_child(&r->report.children, put_child, NULL);
-    if (r->report.output.len == 0)
-        return;
-    out_label("output");
-    out_printf("%lld bytes\n", (long long)r->report.output_bytes);
-    out_lines(r->report.output.data, r->report.output.len);
 }
 
 static void put_if(json_t *to, const char *name, const struct buf *b)
@@ -148,15 +144,37 @@ static void show_json(const struct local_run *r)
 
 /* ---- the call */
 
-/* A handler in the folder of handlers serves the queue that has its name, without the extension. */
-static void take_queue(struct job *job, const char *given, const char *handler)
+/* Store one text of the job, of at most size - 1 bytes. */
+static int take_text(const struct cli *cli, const char *option, char *to, size_t size,
+                     struct err *err)
 {
-    const char *slash = strrchr(handler, '/'), *name = slash != NULL ? slash + 1 : handler;
-    CLEANUP_FREE char *copy = mem_strdup(given != NULL ? given : name);
+    const char *text = cli_value(cli, option);
 
-    if (given == NULL)
-        copy[strcspn(copy, ".")] = '\0';
-    text_copy(job->queue, sizeof(job->queue), copy);
+    if (text != NULL && strlen(text) >= size)
+        return err_set(err, ERR_USAGE, "--%s: at most %zu bytes", option, size - 1);
+    text_copy(to, size, text != NULL ? text : "");
+    return 0;
+}
+
+/* A handler in the folder of handlers serves the queue that has its name, without the extension. */
+static int take_queue(const struct cli *cli, struct job *job, struct err *err)
+{
+    const char *given = cli_value(cli, "queue"), *handler = cli->argv[0];
+    const char *slash = strrchr(handler, '/'), *name = slash != NULL ? slash + 1 : handler;
+    const char *dot = strrchr(name, '.');
+    size_t n = dot != NULL ? (size_t)(dot - name) : strlen(name);
+
+    if (given != NULL) {
+        name = given;
+        n = strlen(given);
+    }
+    if (!text_is_queue_name(name, n))
+        return err_set(err, ERR_USAGE,
+                       "'%.*s' is no name of a queue ([A-Za-z0-9][A-Za-z0-9_-]{0,63}): write "
+                       "--queue NAME",
+                       n < 80 ? (int)n : 80, name);
+    memcpy(job->queue, name, n);
+    return 0;
 }
 
 static int take_number(const struct cli *cli, const char *option, int64_t *ret, struct err *err)
@@ -169,33 +187,56 @@ static int take_number(const struct cli *cli, const char *option, int64_t *ret, 
     return 0;
 }
 
-static int take_job(struct cli *cli, struct job *job, struct err *err)
+static int take_checkpoint(const struct cli *cli, struct job *job, struct err *err)
 {
-    const char *key = cli_value(cli, "key"), *checkpoint = cli_value(cli, "checkpoint");
+    const char *text = cli_value(cli, "checkpoint");
+
+    if (text == NULL)
+        return 0;
+    if (strlen(text) > RUN_CHECKPOINT_BYTES || text[0] == '\0' || strchr(text, '\n') != NULL)
+        return err_set(err, ERR_USAGE, "--checkpoint: one line of 1 to %d bytes",
+                       RUN_CHECKPOINT_BYTES);
+    job->checkpoint = mem_strdup(text);
+    return 0;
+}
+
+/* A terminal is no payload: it is empty then. */
+static int take_payload(const struct cli *cli, struct job *job, struct err *err)
+{
     CLEANUP_BUF struct buf payload = BUF_INIT;
 
-    text_copy(job->id, sizeof(job->id), ID);
-    take_queue(job, cli_value(cli, "queue"), cli->argv[0]);
-    text_copy(job->key, sizeof(job->key), key != NULL ? key : "");
-    job->start = job->attempt = 1;
-    job->priority = JOB_PRIORITY;
-    job->due.ms = wall_skew_ms(0);
-    job->keep_ms = -1;
-    job->checkpoint = checkpoint != NULL ? mem_strdup(checkpoint) : NULL;
-    job->has_next = true; /* so that a result is one */
-    if (cli_duration(cli, "timeout", &job->timeout_ms, err) < 0 ||
-        take_number(cli, "attempt", &job->attempt, err) < 0 ||
-        take_number(cli, "attempts", &job->attempts_max, err) < 0 ||
-        (!isatty(STDIN_FILENO) && payload_take(cli, cli->argc, &payload, err) < 0))
+    if (!isatty(STDIN_FILENO) && payload_take(cli, cli->argc, &payload, err) < 0)
         return -1;
     job->payload_len = payload.len;
     job->payload = mem_dup(buf_str(&payload), payload.len + 1);
     return 0;
 }
 
+static int take_job(const struct cli *cli, struct job *job, struct err *err)
+{
+    text_copy(job->id, sizeof(job->id), ID);
+    job->start = job->attempt = 1;
+    job->priority = JOB_PRIORITY;
+    job->due.ms = wall_skew_ms(0);
+    job->keep_ms = -1;
+    if (take_queue(cli, job, err) < 0 ||
+        take_text(cli, "key", job->key, sizeof(job->key), err) < 0 ||
+        take_number(cli, "attempt", &job->attempt, err) < 0 ||
+        take_number(cli, "attempts", &job->attempts_max, err) < 0 ||
+        cli_duration(cli, "timeout", &job->timeout_ms, err) < 0 ||
+        take_checkpoint(cli, job, err) < 0)
+        return -1;
+    if (cli_value(cli, "timeout") != NULL && job->timeout_ms == 0)
+        return err_set(err, ERR_USAGE, "--timeout 0: write a time limit: 250ms 10s 5m");
+    return take_payload(cli, job, err);
+}
+
 static int run(struct cli *cli, struct err *err)
 {
-    struct local_run r = {.argv = cli->argv, .ns = "default"};
+    const struct target_flags *flags = &cli->server.flags;
+    const char *config = flags->config != NULL ? flags->config : getenv("LATERD_CONFIG");
+    const char *ns = flags->ns != NULL ? flags->ns : getenv("LATER_NAMESPACE");
+    struct local_run r = {.argv = cli->argv, .config = config, .ns = ns};
     int status = -1;
 
     if (take_job(cli, &r.job, err) == 0 && local_run(&r, err) == 0) {
@@ -203,7 +244,7 @@ static int run(struct cli *cli, struct err *err)
             show_json(&r);
         else
             show(&r);
-        status = status_of(&r.verdict);
+        status = status_of(&r);
     }
     local_run_done(&r);
     return status;
@@ -223,17 +264,19 @@ const struct cli_verb cmd_run = {
     "run",
     "HANDLER [--] [ARG]...",
     "run a handler once here, without a daemon and without Redis",
-    "For tests of a handler. It gets the payload from standard input and the environment of\n"
-    "a job, and may write to descriptor 3 as under laterd. When it has ended, what laterd\n"
-    "would make of the job is printed: its outcome, the reason, what the handler told, the\n"
-    "jobs that it would add, the last 4 KiB of its output.\n"
+    "For tests of a handler. It gets the payload from standard input (none from a terminal)\n"
+    "and the environment of a job, and may write to descriptor 3 as under laterd. Standard\n"
+    "error has what laterd would log. When the handler has ended, what laterd would make of\n"
+    "the job is printed: its outcome, the reason, what the handler told, and the jobs that it\n"
+    "would add, which Redis would check then.\n"
     "\n"
-    "The settings are those of a queue of which the configuration says nothing. Nothing is\n"
-    "isolated. `later step` runs its command and keeps nothing. Of a stream process see\n"
-    "stream-check. Variables of `env`: later run --queue mail /usr/bin/env A=b ./mail\n"
+    "The settings of the queue are those of --config or LATERD_CONFIG, without them the\n"
+    "built-in ones; but it runs as you, without isolation, filters and the arguments that\n"
+    "`handler` has there. `later step` runs its command and keeps nothing. Of a stream process\n"
+    "see stream-check.\n"
     "\n"
     "Exit status: 0 if the job is done, else that of the handler, 128+N for signal N, 124\n"
-    "after its timeout, 127 if it cannot be started; 130 after Ctrl-C.\n"
+    "after its timeout, 127 if it cannot be started; 65 if a job that it adds is refused.\n"
     "\n"
     "  printf 'good morning' | later run handlers/shout\n"
     "  later run --json --attempt 3 ./import --full <orders.csv | jq .outcome\n",
