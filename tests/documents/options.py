@@ -17,8 +17,9 @@ def help_of(*words):
 
 def commands(text):
     """-> what stands behind `later` in code, up to what is no longer its own"""
+    text = text.replace("\\\n", " ")
     for code in re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", text) + re.findall(r"^    (.*)$", text, flags=re.M):
-        for command in re.findall(r"(?:^|[\s;|(])(?:\./)?later ([a-z][^|;#]*)", code):
+        for command in re.findall(r"(?:^|[\s;|(])(?:\./)?later (?:--[a-z-]+ \S+ )*([a-z][^|;#]*)", code):
             yield re.split(r" -- |[;)>]|\$\(", command)[0]
 
 
@@ -30,7 +31,7 @@ def main():
             verb = re.match(r"[a-z-]+", command).group()
             options = re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", command)
             text_of = help_of(verb)
-            missing = [o for o in options if text_of and o not in (text_of + help_of()) and o not in ("-h",)]
+            missing = [o for o in options if text_of and not re.search(rf"(?<![\w-]){o}(?![\w-])", text_of + help_of())]
             seen += 1
             if text_of is None or missing:
                 print(f"{path}: later {command}: {'no such verb' if text_of is None else 'no ' + ' '.join(missing)}")

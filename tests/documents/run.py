@@ -94,36 +94,42 @@ def is_whole(command):
 
 
 def plain(line):
+    """A line without what differs each time"""
+    line = re.sub(r"^\S+Z (?=(info|notice|warning|error) )", "", line) # of a log
     line = re.sub(ID, "ID", line)
     line = re.sub(r" on [\w.-]+ \(pid", " on HOST (pid", line)
     line = re.sub(r"(\(pid \d+ on )[\w.-]+", r"\1HOST", line)
     line = re.sub(r"\d{4}-\d\d-\d\d([ T][\d:.]+( ?[+-]\d\d:?\d\d|Z)?)?", "TIME", line)
     line = re.sub(r"(\b\d+(\.\d+)? ?(ms|s|m|h|d)\b ?)+", "N ", line)
     line = re.sub(r"[▁▂▃▄▅▆▇█]+", "#", line)
-    line = re.sub(r"\d+", "N", line)
+    line = re.sub(r"\b\d*[1-9]\d*\b" if re.search(r"\D", line) else r"\d{4,}", "N", line) # 0 stays
     return re.sub(r"[\s-]+", " ", line).strip()
 
 
 def fits(shown, printed):
-    """Are these lines in the output, in this order, the first one at its beginning?"""
-    have, at = [plain(line) for line in printed.split("\n") if line.strip()], 0
-    joined = " ".join(have)
+    """Are these lines in the output, in this order? Each begins a line there, or goes on where the one before ended."""
+    joined = "\n" + "\n".join(plain(line) for line in printed.split("\n") if line.strip()) + "\n"
+    at, goes_on = 0, False
     for line in (plain(line) for line in shown if line.strip()):
         if line == "…":
-            continue
-        found = joined.find(line, at)
-        if found < 0:
-            return False
-        at = found + len(line)
+            goes_on = False
+        elif goes_on and joined[at:].startswith(" " + line):
+            at += len(line) + 1
+        else:
+            at = joined.find("\n" + line, at)
+            if at < 0:
+                return False
+            at += len(line) + 1
+            goes_on = True
     return True
 
 
 def statuses(command):
-    """-> the exit statuses that a command may have: 0, and what its comment names"""
+    """-> the exit statuses that a command may have: those that its comment names, else 0"""
     comment = re.search(r"\s#\s(.*)", command)
     if not comment or not re.search(r"\bexit\b|^\d+:", comment.group(1)):
         return {0}
-    return {0} | {int(n) for n in re.findall(r"\b\d{1,3}\b", comment.group(1))}
+    return {int(n) for n in re.findall(r"(?:exit(?: status)? |^|[,;] |or )(\d{1,3})(?=\W|$)", comment.group(1))}
 
 
 def is_form(command):
@@ -138,11 +144,19 @@ class Reader:
         self.folder = tempfile.mkdtemp(prefix="later-documents.")
         os.chmod(self.folder, 0o755) # some handlers run as other users
         self.log, self.daemon, self.more = os.path.join(self.folder, "log"), None, []
-        self.ids, self.document = {}, os.path.abspath(document)
+        self.ids, self.document, self.typed, self.elsewhere = {}, os.path.abspath(document), 0, 0
         self.stage = os.path.join(HERE, "stages", os.path.basename(document)[:-3] + ".sh")
         self.exports = f"WORLD='{self.folder}' DOCUMENT='{self.document}'\n. '{HERE}/stage.sh'\n"
 
     def __enter__(self):
+        try:
+            self.begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def begin(self):
         if "redis: embedded" not in "\n".join(line for lines in commands(self.document) for line in lines):
             self.exports += "in_world\n"
             if os.path.exists(self.stage):
@@ -150,14 +164,13 @@ class Reader:
             self.shell("raise")
             if os.path.exists(os.path.join(self.folder, "laterd.yaml")):
                 self.start(f"laterd --config {self.folder}/laterd.yaml")
-            self.shell("stage")
-        return self
+            self.shell("on_stage")
 
     def __exit__(self, *_):
         for process in [self.daemon] + self.more:
             if process and process.poll() is None:
                 process.terminate()
-                process.wait()
+                process.wait(DEADLINE)
         subprocess.run(self.bash("fall"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shutil.rmtree(self.folder)
 
@@ -213,6 +226,8 @@ class Reader:
         if command.rstrip().endswith("&"):
             self.more.append(subprocess.Popen(self.bash("exec " + command.rstrip("& ")), stdout=subprocess.DEVNULL))
             time.sleep(1)
+            if self.more[-1].poll():
+                raise SystemExit(f"{self.document}: $ {command}\nends with {self.more[-1].returncode}")
             return None
         if re.match(r"pkill -HUP", command):
             before = self.logged().count("event=reload result=done")
@@ -233,7 +248,6 @@ class Reader:
 
 
 def run(path, most):
-    typed = elsewhere = 0
     found = list(commands(path))[:most]
     if not found:
         return
@@ -241,15 +255,15 @@ def run(path, most):
         for lines in found:
             if lines[0].startswith("info "):
                 for line in lines:
-                    reader.wait(line, lambda line=line: plain(line) in " ".join(map(plain, reader.logged().split("\n"))))
+                    reader.wait(line, lambda line=line: fits([line], reader.logged()))
                 continue
             for command, shown in steps(lines):
                 if ELSEWHERE.match(command):
-                    elsewhere += 1
+                    reader.elsewhere += 1
                 elif not is_form(command):
                     reader.type(command, shown)
-                    typed += 1
-    print(f"{path}: {typed} commands, as it says; {elsewhere} are run elsewhere")
+                    reader.typed += 1
+    print(f"{path}: {reader.typed} commands, as it says; {reader.elsewhere} are run elsewhere")
 
 
 def main():

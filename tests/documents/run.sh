@@ -8,7 +8,14 @@ done
 source=$(cd "${LATER_SOURCE_DIR:-$(dirname "$0")/../..}" && pwd)
 cd "${LATER_BUILD_DIR:-$source}"
 export PYTHONDONTWRITEBYTECODE=1
-unset LATERD_CONFIG LATER_REDIS_URL
 python3 "$source/tests/documents/options.py" "$source"/*.md "$source"/doc/*.md
 # Two at once, since most of them wait.
-printf '%s\n' "$source/README.md:2" "$source"/doc/*.md | xargs -P 2 -n 3 python3 "$source/tests/documents/run.py"
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+printf '%s\n' "$source/README.md:2" "$source"/doc/*.md |
+    xargs -P 2 -n 3 python3 "$source/tests/documents/run.py" > "$said" 2>&1 || { cat "$said"; exit 1; }
+cat "$said"
+# A block that run.py no longer takes for commands must not go unnoticed.
+typed=$(sed -n 's/.*: \([0-9]*\) commands, .*/\1/p' "$said" | awk '{n += $1} END {print n + 0}')
+echo "$typed commands were typed"
+[ "$typed" -ge 190 ]

@@ -9,6 +9,9 @@ mkdir -p "$WORLD/bin"
 ln -sf "$TREE/later" "$TREE/laterd" "$WORLD/bin"
 export PATH="$WORLD/bin:$PATH" TMPDIR="$WORLD"
 
+export HOME=$WORLD
+unset REDISCLI_AUTH "${!LATER@}"
+
 in_world() { # the rest of this file is for documents without a Redis of their own
     cd "$WORLD" || exit
     export LATER_REDIS_URL="unix:$WORLD/redis.sock"
@@ -20,7 +23,7 @@ keep() { # NAME VALUE
 }
 
 redis-cli() { # as on a terminal, and a refusal is a failure
-    case $1 in
+    case ${1-} in
     -s) command redis-cli -e --no-raw "$@" ;;
     *) command redis-cli -s "$WORLD/redis.sock" -e --no-raw "$@" ;;
     esac
@@ -68,9 +71,11 @@ in_state() { # STATE ID: wait until the job is in this state
 
 config() { :; }
 stage() { :; }
+on_stage() { (set -eu; stage); }
 
 raise() {
     local name
+    set -eu
     for name in redis other; do
         command redis-server --port 0 --unixsocket "$WORLD/$name.sock" --save '' --daemonize yes \
             --pidfile "$WORLD/$name.pid" --dir "$WORLD" > /dev/null
@@ -87,10 +92,13 @@ raise() {
 }
 
 fall() {
-    local name
-    [ ! -r "$WORLD/second.pid" ] || kill "$(cat "$WORLD/second.pid")"
+    local name i
+    [ ! -r second.pid ] || kill "$(cat second.pid)"
     for name in redis other; do
-        command redis-cli -s "$WORLD/$name.sock" shutdown nosave
-        while [ -e "$WORLD/$name.sock" ]; do sleep 0.05; done
+        [ ! -S "$name.sock" ] || command redis-cli -s "$name.sock" shutdown nosave
+        for ((i = 0; i < 600; i++)); do
+            [ -e "$name.sock" ] || pgrep -F second.pid || break
+            sleep 0.05
+        done
     done
 }

@@ -6,7 +6,7 @@ config() {
 [ "$(cat)" != dead ] || { echo 'reason no route to host' >&3; exit 65; }
 exec sleep 600
 END
-    printf 'queues:\n  mail: { attempts: 1 }\n'
+    printf 'stop_timeout: 100ms\nqueues:\n  mail: { attempts: 1 }\n'
 }
 
 held() {
