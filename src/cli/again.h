@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 
 struct again {
-    bool has_begun;   /* there was an answer: before that, an error ends the command */
+    bool has_begun;   /* the server has answered: before that, an error ends the command */
     int64_t pause_ms; /* 0 while all is well */
 };
 

@@ -60,7 +60,10 @@ static int subscribe(struct await *w, struct err *err)
 
     buf_printf(&channel, "ended:%s", w->id);
     w->events = ask_subscribe(&w->cli->server, buf_str(&channel), err);
-    return w->events != NULL ? 0 : -1;
+    if (w->events == NULL)
+        return -1;
+    w->again.has_begun = true;
+    return 0;
 }
 
 static bool has_ended(const char *state)

@@ -310,6 +310,7 @@ static int wait_on_link(struct cli *cli, struct mono deadline, struct again *aga
     events = ask_subscribe(&cli->server, channel, err);
     if (events == NULL)
         return -1;
+    again->has_begun = true;
     while ((ended = has_ended(cli, status, err)) == 0) {
         again_well(again);
         if (listen(cli, events, deadline, err) < 0) {
