@@ -29,7 +29,7 @@
 #include "short.h"
 
 #define LENGTH_MAX 50
-#define FIRST_SEED 882001 /* 300 sequences from it do all that assert_counts asks for */
+#define FIRST_SEED 882001 /* 200 sequences from it do all that assert_counts asks for */
 #define LONGER 3 /* crowded, chained, batched and scheduled sequences are so many times longer */
 #define START_US INT64_C(1767225600000000)
 
@@ -451,7 +451,7 @@ static int close_all(void **state)
 
 static void read_arguments(int argc, char **argv)
 {
-    fx.sequences = test_is_long() ? 100000 : 300;
+    fx.sequences = test_is_long() ? 100000 : 200;
     for (int i = 1; i + 1 < argc; i += 2) {
         long long n = strtoll(argv[i + 1], NULL, 10);
 
