@@ -225,10 +225,8 @@ class Reader:
             return self.start(re.sub(r"\s#.*", "", command).rstrip("& "))
         if command.rstrip().endswith("&"):
             self.more.append(subprocess.Popen(self.bash("exec " + command.rstrip("& ")), stdout=subprocess.DEVNULL))
-            time.sleep(1)
-            if self.more[-1].poll():
-                raise SystemExit(f"{self.document}: $ {command}\nends with {self.more[-1].returncode}")
-            return None
+            socket = re.search(r"--unixsocket (\S+)", self.text(command)).group(1) # a redis-server: nothing else stays
+            return self.wait(command, lambda: os.path.exists(socket) or self.more[-1].poll())
         if re.match(r"pkill -HUP", command):
             before = self.logged().count("event=reload result=done")
             self.daemon.send_signal(1)

@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # What every command of a document finds (run.py reads this before each one). WORLD: the folder of this document.
-# A stage may define `config`, which makes handlers and prints what
-# laterd.yaml has besides the server (nothing: no laterd), and `stage`, which puts there what the document tells of.
-# It keeps variables by `keep`.
+# A stage may define `config`, which makes handlers and prints what laterd.yaml has besides the server (nothing: no
+# laterd), and `stage`, which puts there what the document tells of. It keeps variables by `keep`.
 TREE=$PWD
 STAGES=${BASH_SOURCE[0]%/*}/stages
 mkdir -p "$WORLD/bin"
