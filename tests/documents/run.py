@@ -35,7 +35,7 @@ ELSEWHERE = re.compile(r"systemctl |systemd-|journalctl |docker |scripts/package
 PLACES = {"redis://127.0.0.1:6379": "unix:{0}/redis.sock", "redis://old": "unix:{0}/redis.sock",
           "cluster://n1,n2": "unix:{0}/other.sock", "unix:/other.sock": "unix:{0}/other.sock",
           "/run/laterd-redis/redis.sock": "{0}/redis.sock", "redis-cli -h 127.0.0.1": "redis-cli -s {0}/redis.sock",
-          "/usr/share/laterd/handlers": "{1}/handlers", "/usr/local/lib/laterd": "{0}", "/etc/laterd": "{0}/etc",
+          "/usr/share/laterd": "{0}/share", "/usr/local/lib/laterd": "{0}", "/etc/laterd": "{0}/etc",
           "/etc/redis": "{0}/etc", "/srv/": "{0}/srv/", "/var/lib/prometheus": "{0}"}
 
 
@@ -174,17 +174,13 @@ class Reader:
         subprocess.run(self.bash("fall"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shutil.rmtree(self.folder)
 
-    @staticmethod
-    def source():
-        return os.path.abspath(os.path.join(HERE, "..", ".."))
-
     def text(self, command):
         command = re.sub(ID, lambda m: self.ids.get(m.group(), "$ID"), command)
         command = command.replace("scripts/build && ", "") # the tree is built
         if self.folder not in command:
             command = command.replace("/tmp/", self.folder + "/")
         for name, place in PLACES.items():
-            command = command.replace(name, place.format(self.folder, self.source()))
+            command = command.replace(name, place.format(self.folder))
         if re.match(r"later |FCALL ", command):
             command = re.sub(r"\[([^]|.]*)[^]]*\]", r"\1", command) # options, and the first of a choice
         command = re.sub(r"\b1795\d{12}\b", "$WORKER", command)

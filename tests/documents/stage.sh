@@ -4,6 +4,7 @@
 # laterd), and `stage`, which puts there what the document tells of. It keeps variables by `keep`.
 TREE=$PWD
 STAGES=${BASH_SOURCE[0]%/*}/stages
+SOURCE=$STAGES/../../..
 mkdir -p "$WORLD/bin"
 ln -sf "$TREE/later" "$TREE/laterd" "$WORLD/bin"
 export PATH="$WORLD/bin:$PATH" TMPDIR="$WORLD"

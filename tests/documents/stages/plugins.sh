@@ -5,5 +5,5 @@ stage() {
     sed -n '/^    #include/,/^    };\{0,1\}$/{/^    [$]/q;s/^    //p}' "$DOCUMENT" > hello.c
 }
 
-cc() { command cc -I"$TREE/src/run/plugin" "$@"; }
+cc() { command cc -I"$SOURCE/src/run/plugin" "$@"; }
 sudo() { "$@"; }
