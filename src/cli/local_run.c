@@ -38,7 +38,8 @@ struct signals {
     pthread_t thread;
 };
 
-#define OVER SIGCONT /* from us: the handler has ended */
+/* From us: the handler has ended. Nobody else sends it, as a shell sends SIGCONT. */
+#define OVER SIGRTMIN
 
 static void *wait_for_signals(void *arg)
 {
@@ -71,14 +72,13 @@ static int run_order(struct local_run *r, const struct exec_order *order, struct
     const struct exec_hooks hooks = {.told = on_told, .arg = r};
     struct signals s = {.slot = exec_slot_new()};
     sigset_t inherited;
-    int status = -1, e;
+    int status, e;
 
     if (s.slot == NULL)
         return err_sys(err, errno, "no place to run the handler");
     s.serial = exec_slot_arm(s.slot);
     collect(&s.set);
     (void)signal(SIGCHLD, SIG_DFL);
-    (void)signal(SIGPIPE, SIG_IGN);
     (void)pthread_sigmask(SIG_BLOCK, &s.set, &inherited);
     e = pthread_create(&s.thread, NULL, wait_for_signals, &s);
     if (e == 0) {
@@ -97,8 +97,7 @@ static int run_order(struct local_run *r, const struct exec_order *order, struct
 
 /* ---- the job */
 
-/* laterd runs what an absolute path leads to. It is not resolved: some programs look at their name.
- */
+/* laterd runs an absolute path. It is not resolved, since some programs look at their name. */
 static char *absolute(const char *handler, struct err *err)
 {
     CLEANUP_FREE char *here = getcwd(NULL, 0);

@@ -155,6 +155,7 @@ static int interrupted(const char *script, int first, int second)
     write_handler(whole);
     proc_start(&p, argv, NULL, log);
     assert_true(test_until(has_begun, begun, LONG_MS));
+    proc_signal(&p, SIGCONT); /* as of a shell that brings it to the front again */
     proc_signal(&p, first);
     if (second != 0) {
         assert_true(test_until(proc_log_has, &(struct proc_log){&p, "told"}, LONG_MS));
