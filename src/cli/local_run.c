@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/signal_set.h"
 #include "conf/conf.h"
 #include "job/step.h"
 #include "run/exec/exec.h"
@@ -54,18 +55,7 @@ static void *wait_for_signals(void *arg)
     return NULL;
 }
 
-/* A signal that our caller ignores must not be blocked: then it would be queued all the same. */
-static void collect(sigset_t *set)
-{
-    static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
-    struct sigaction was;
-
-    (void)sigemptyset(set);
-    (void)sigaddset(set, OVER);
-    for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
-        if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
-            (void)sigaddset(set, ending[i]);
-}
+static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
 
 static int run_order(struct local_run *r, const struct exec_order *order, struct err *err)
 {
@@ -77,7 +67,9 @@ static int run_order(struct local_run *r, const struct exec_order *order, struct
     if (s.slot == NULL)
         return err_sys(err, errno, "no place to run the handler");
     s.serial = exec_slot_arm(s.slot);
-    collect(&s.set);
+    (void)sigemptyset(&s.set);
+    (void)sigaddset(&s.set, OVER);
+    signal_set_add(&s.set, ending, sizeof(ending) / sizeof(ending[0]));
     (void)signal(SIGCHLD, SIG_DFL);
     (void)pthread_sigmask(SIG_BLOCK, &s.set, &inherited);
     e = pthread_create(&s.thread, NULL, wait_for_signals, &s);

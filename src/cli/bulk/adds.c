@@ -11,6 +11,7 @@
 #include "cli/complain.h"
 #include "cli/show/json.h"
 #include "cli/show/out.h"
+#include "cli/signal_set.h"
 
 bool adds_is_over(const struct adds *a)
 {
@@ -280,14 +281,10 @@ static void add_lines(struct adds *a)
 static int watch_signals(void)
 {
     static const int list[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction now;
     sigset_t set;
 
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
-        if (sigaction(list[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            (void)sigaddset(&set, list[i]);
-    }
+    signal_set_add(&set, list, sizeof(list) / sizeof(list[0]));
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

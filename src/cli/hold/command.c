@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/signal_set.h"
 #include "run/process/spawn.h"
 
 #define SIGNALS_MAX 8
@@ -34,14 +35,6 @@ struct command {
 };
 
 static const int ending[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
-
-/* Ignored signals must not be blocked: a blocked signal is queued even if it is ignored. */
-static bool is_ignored(int sig)
-{
-    struct sigaction was;
-
-    return sigaction(sig, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
-}
 
 /* ---- the terminal */
 
@@ -139,10 +132,7 @@ struct command *command_new(struct loop *loop, command_signal_f *on_signal, comm
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGCONT);
-    for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {
-        if (!is_ignored(ending[i]))
-            (void)sigaddset(&set, ending[i]);
-    }
+    signal_set_add(&set, ending, sizeof(ending) / sizeof(ending[0]));
     (void)signal(SIGCHLD, SIG_DFL);
     (void)signal(SIGTTOU, SIG_IGN);
     (void)pthread_sigmask(SIG_BLOCK, &set, &c->inherited);
