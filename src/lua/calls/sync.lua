@@ -72,8 +72,9 @@ local function read_rooms(args, at, n)
   local queues, room_text, room, max_text, max = {}, nil, nil, nil, nil
   for i = 1, n do
     local o = at + 3 * (i - 1)
-    if args[o + 1] ~= room_text or args[o + 2] ~= max_text then
-      room_text, max_text = args[o + 1], args[o + 2]
+    local its_room, its_max = args[o + 1], args[o + 2]
+    if its_room ~= room_text or its_max ~= max_text then
+      room_text, max_text = its_room, its_max
       room, max = whole(room_text), whole(max_text)
       if not room or not max then
         fail('ELATER_ARGS', 'queue ' .. int(i) .. ' has no room or limit')
@@ -88,7 +89,7 @@ end
 -- argument behind them
 local function read_begin(args)
   local q = {epoch_text = args[1] or '', link = args[2], held = whole(args[3]),
-             max = whole(args[4]), ahead = 0, ends = {}, end_ids = {}}
+             max = whole(args[4]), ends = {}, end_ids = {}}
   if not (whole(q.epoch_text) and q.link and q.held and q.max) then
     fail('ELATER_ARGS', 'give EPOCH LINK HELD MAX, results and queues')
   end

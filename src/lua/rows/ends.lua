@@ -66,8 +66,7 @@ local BESIDE = {'progress', 'errors', 'failures', 'results'}
 -- Read what earlier attempts of these jobs may have left.
 local function load_beside(s, ids)
   local R, beside = s.R, {}
-  if s.is_calm or redis.call('EXISTS', R .. ':progress', R .. ':errors', R .. ':failures',
-                             R .. ':results') == 0 then
+  if not s.has_left then
     return
   end
   for _, name in ipairs(BESIDE) do
@@ -123,20 +122,21 @@ end
 
 -- Drop what these jobs hold; holds: their texts in R:holds. Results tell of the first n_told.
 local function drop_all(s, ids, holds, n_told)
-  local drops, order, freed = {}, {}, {ids = {}, texts = {}}
+  local drops, order, holders, texts, n = {}, {}, {}, {}, 0
   for i = 1, #ids do
     local text = holds[i]
     if text then
-      local n = #freed.ids + 1
-      freed.ids[n], freed.texts[n] = ids[i], text
+      local id = ids[i]
+      n = n + 1
+      holders[n], texts[n] = id, text
       if i <= n_told then
-        note_gates(s, drops, order, ids[i], text)
+        note_gates(s, drops, order, id, text)
       elseif string.find(text, '\n', 1, true) then
         for line in string.gmatch(text, '[^\n]+') do
-          note_hold(s, drops, order, ids[i], line)
+          note_hold(s, drops, order, id, line)
         end
       else
-        note_hold(s, drops, order, ids[i], text)
+        note_hold(s, drops, order, id, text)
       end
     end
   end
@@ -144,7 +144,7 @@ local function drop_all(s, ids, holds, n_told)
   for i = 1, #order do
     row_gates.drop_from(order[i], drops[order[i].id])
   end
-  s.freed, s.touched = freed, order
+  s.freed, s.touched = {ids = holders, texts = texts}, order
   if s.shares then
     row_tenants.finish(s, s.shares, drops)
   end

@@ -215,6 +215,7 @@ function row_judge.judge_rows(s, b)
   local begin = '-' .. b.queue
   local plain = begin .. '\n'
   local cut, most, all = #plain, #plain + BIG, b.is_in or s.of_queue[b.queue]
+  local judge_row = b.of and judge_turn or judge_special
   local records, texts
   b.begin = begin
   b.jobs, b.tries, b.gates, b.special, b.new = {}, {}, b.gates or {}, {}, {}
@@ -224,13 +225,14 @@ function row_judge.judge_rows(s, b)
       read_some(s, b, known + 1, to)
       known, records, texts = to, b.records, b.texts
     end
-    local record = records[i]
-    if (all or texts[i] or not record or #record > most or sub(record, 1, cut) ~= plain) and
-       not (b.of and judge_turn or judge_special)(s, b, i) then
+    local record = records[i] or ''
+    local size = #record
+    if (all or texts[i] or size > most or sub(record, 1, cut) ~= plain) and
+       not judge_row(s, b, i) then
       n = i - 1
       break
     end
-    bytes = bytes - #record
+    bytes = bytes - size
     if bytes <= 0 then
       n = i
       break

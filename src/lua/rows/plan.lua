@@ -34,9 +34,10 @@ end
 
 -- Locks that are free now are deleted by one command.
 local function plan_lock(s, g)
-  if g.taken then
-    g.taken.names, g.taken.values = g.was and LOCK_FIELDS, g.was
-    add(s, g.taken)
+  local taken = g.taken
+  if taken then
+    taken.names, taken.values = g.was and LOCK_FIELDS, g.was
+    add(s, taken)
   elseif g.is_dropped then
     local freed = s.freed_locks or {'DEL', rows = {}}
     if not s.freed_locks then
@@ -88,8 +89,9 @@ local function plan_lines(s, g)
     if line.out then
       remove_members(s, line.key, line.out.ids, line.out.tickets)
     end
-    if g.tickets[queue] then
-      plan_ticket(s, g, queue, g.tickets[queue])
+    local ticket = g.tickets[queue]
+    if ticket then
+      plan_ticket(s, g, queue, ticket)
     end
   end
 end

@@ -43,14 +43,14 @@ end
 function row_queues.load_queues(s)
   local R, queues, names = s.R, s.q.queues, {}
   for i = 1, #queues do
-    local q = queues[i]
-    if s.room[q.name] then
+    local name = queues[i].name
+    if s.room[name] then
       row_sync.odd()
     end
-    names[i], s.room[q.name] = q.name, math.min(q.room, s.max)
+    names[i], s.room[name] = name, math.min(queues[i].room, s.max)
   end
   s.names, s.of_queue, s.flags = names, {}, {}
-  if not names[1] or s.is_calm then
+  if not names[1] or not s.has_flags then
     return
   end
   s.paused = {}
@@ -77,8 +77,7 @@ end
 -- ---- one queue
 
 -- The jobs of the queue that came in start before all others.
-local function claim_let_in(s, queue, most)
-  local rows = s.let_in[queue]
+local function claim_let_in(s, queue, rows, most)
   if s.fair and s.fair[queue] then
     row_sync.odd()
   elseif rows[2] then
@@ -205,8 +204,9 @@ end
 local function claim_queue(s, i, head, told)
   local name, claimed = s.names[i], s.claimed
   local most = claimed + math.min(s.q.queues[i].room, s.max - claimed)
-  if s.let_in[name] then
-    claim_let_in(s, name, most)
+  local rows = s.let_in[name]
+  if rows then
+    claim_let_in(s, name, rows, most)
   end
   if head then
     return head
@@ -221,8 +221,8 @@ local function claim_queue(s, i, head, told)
   if s.late and s.late[name] then
     head = math.min(head, s.late[name].due)
   end
-  local row = {name = name, was = told, now = head, flags = flags}
-  s.heads[#s.heads + 1], s.heads[name] = row, row
+  local heads, row = s.heads, {name = name, was = told, now = head, flags = flags}
+  heads[#heads + 1], heads[name] = row, row
   return head == math.huge and -1 or head
 end
 

@@ -32,7 +32,7 @@ local function wait_again(s, id, job, due)
   local digit = job.priority ~= 5 and int(job.priority)
   local queue = job.queue
   local key, late = s.R .. ':q:' .. queue .. ':' .. (digit or '5'), s.late[queue]
-  if not s.is_calm and not s.room[queue] or s.fair and s.fair[queue] then
+  if s.has_flags and not s.room[queue] or s.fair and s.fair[queue] then
     row_sync.odd() -- the queue is a fair one, or may be
   elseif digit and not string.find(s.flags[queue] or '', digit, 1, true) then
     row_sync.odd() -- it has to get a flag
@@ -176,8 +176,8 @@ local function load_leaving(s, results, tries)
       from, to = i, math.min(math.max(CHUNK_FACTOR * to, CHUNK_FIRST), #ids)
       columns.jobs = redis.call('HMGET', s.R .. ':jobs', unpack(ids, from, to))
       for _, name in ipairs(COLUMNS) do
-        columns[name] = s.is_calm and {} or
-                        redis.call('HMGET', s.R .. ':' .. name, unpack(ids, from, to))
+        columns[name] = s.has_left and
+                        redis.call('HMGET', s.R .. ':' .. name, unpack(ids, from, to)) or {}
       end
     end
     bytes = bytes + leave(s, results[i], tries[ids[i]], columns, i - from + 1)

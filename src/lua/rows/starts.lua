@@ -102,10 +102,11 @@ local function pass(s, b, i, fence)
     row_waiters.park(s, b.queue, id, gates, shut, b.dues[i], fence)
     return nil
   end
-  if b.texts[i] then
+  local tried = b.texts[i]
+  if tried then
     local st = s.starts
     local n = #st.old_ids + 1
-    st.old_ids[n], st.old_tries[n] = id, b.texts[i]
+    st.old_ids[n], st.old_tries[n] = id, tried
   end
   if job and (job.u or job.b) or gates and gates[2] then
     return take_all(s, b, i, gates, fence)

@@ -18,7 +18,8 @@
 -- s, what one such sync knows:
 --   R, q (the request), now_us, now_ms, now_text, number (the next one of the clock), first_number,
 --   clock (the text that is there)
---   is_calm, is_watched, has_resume: see need_common; cancels: ids, as the reply tells them
+--   has_flags, has_left, is_watched, has_resume: see note_rare; cancels: ids, as the reply tells
+--   them
 --   gates: id -> gate (gates.lua), order: the same as a list
 --   names, of_queue, flags, paused, taken, keys, heads (queue.lua), room: queue -> how many jobs it
 --   may still claim; claimed, bytes, parked, max: as in claim/claims.lua
@@ -57,16 +58,28 @@ local function read_cancels(s)
   return mine
 end
 
--- Nothing that is rare. is_calm: nor are there flags of queues, and what earlier attempts left; one
--- EXISTS tells, mostly.
+-- n of the keys that need_common asks for are there. has_flags: of jobs or queues; has_left: what
+-- earlier attempts left.
+local function note_rare(s, n)
+  local R = s.R
+  local cancel, await, resume = R .. ':cancel', R .. ':await', R .. ':resume'
+  local flags = redis.call('EXISTS', cancel, await, resume, R .. ':paused', R .. ':prio',
+                           R .. ':queues')
+  s.has_flags, s.has_left = flags > 0, flags < n
+  if flags > 0 and redis.call('EXISTS', cancel, await, resume) > 0 then
+    s.is_watched, s.cancels = true, read_cancels(s)
+    s.has_resume = redis.call('EXISTS', resume) > 0
+  end
+end
+
+-- No timer is due. One EXISTS tells, mostly, that nothing else is rare.
 local function need_common(s)
   local R = s.R
-  s.is_calm = redis.call('EXISTS', R .. ':cancel', R .. ':await', R .. ':paused', R .. ':prio',
-                         R .. ':queues', R .. ':progress', R .. ':errors', R .. ':failures',
-                         R .. ':results', R .. ':resume') == 0
-  if not s.is_calm and redis.call('EXISTS', R .. ':cancel', R .. ':await', R .. ':resume') > 0 then
-    s.is_watched, s.cancels = true, read_cancels(s)
-    s.has_resume = redis.call('EXISTS', R .. ':resume') > 0
+  local n = redis.call('EXISTS', R .. ':cancel', R .. ':await', R .. ':paused', R .. ':prio',
+                       R .. ':queues', R .. ':progress', R .. ':errors', R .. ':failures',
+                       R .. ':results', R .. ':resume')
+  if n > 0 then
+    note_rare(s, n)
   end
   local first = redis.call('ZRANGE', R .. ':timers', 0, 0, 'WITHSCORES')
   s.timer_ms = tonumber(first[2]) or NEVER

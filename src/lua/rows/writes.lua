@@ -136,12 +136,12 @@ end
 
 -- Make the writes of both lists. -> how many of each were made, the error of the one behind them
 local function write(lists)
-  local done = {0, 0}
+  local done, call = {0, 0}, redis.call
   local ok, why = pcall(function()
     for k = 1, 2 do
       local list = lists[k]
       for i = 1, #list do
-        redis.call(unpack(list[i]))
+        call(unpack(list[i]))
         done[k] = i
       end
     end
