@@ -39,10 +39,11 @@ void *mem_grow(void *p, size_t count, size_t size)
 
 char *mem_dup(const void *p, size_t n)
 {
-    char *copy = mem_new(n + 1);
+    char *copy = mem_grow(NULL, n + 1, 1);
 
     if (n > 0)
         memcpy(copy, p, n);
+    copy[n] = '\0';
     return copy;
 }
 

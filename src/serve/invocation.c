@@ -190,16 +190,17 @@ static void add_word(struct buf *out, const char *name, const char *value)
 
 static void add_number(struct buf *out, const char *name, int64_t value)
 {
-    char digits[24], *p = digits + sizeof(digits);
+    char word[64], *end = word + sizeof(word), *p = end;
     uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    size_t n = strlen(name);
 
     do
         *--p = (char)('0' + rest % 10);
     while ((rest /= 10) > 0);
     if (value < 0)
         *--p = '-';
-    buf_puts(out, name);
-    buf_add(out, p, (size_t)(digits + sizeof(digits) - p));
+    p = memcpy(p - n, name, n);
+    buf_add(out, p, (size_t)(end - p));
 }
 
 void invocation_header(const struct job *job, const struct conf_queue *conf, const char *step,
