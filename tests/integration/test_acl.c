@@ -438,7 +438,7 @@ static int setup(void **state)
 
     (void)state;
     test_folder_make(dir);
-    (void)snprintf(port, sizeof(port), "%d", 20000 + (int)(getpid() % 20000));
+    (void)snprintf(port, sizeof(port), "%d", test_free_port());
     (void)snprintf(acl_file, sizeof(acl_file), "%s/users.acl", dir);
     make_acl_file();
     test_redis_start(&redis, args);

@@ -27,7 +27,11 @@
 
 static void die(const struct test_redis *r, const char *what)
 {
+    CLEANUP_FREE char *show = mem_printf("tail -n 3 %s/redis.log >&2", r->dir);
+
     (void)fprintf(stderr, "test support: redis-server in %s: %s\n", r->dir, what);
+    if (system(show) != 0) /* what the server has said is mostly that its port is taken */
+        perror("test support: redis.log");
     abort();
 }
 
@@ -103,7 +107,7 @@ static void launch(struct test_redis *r, bool waits)
     proc_start(&r->proc, (char *const *)argv, NULL, log);
     r->pid = r->proc.pid;
     if (waits && !test_until(is_ready, r, START_MS))
-        die(r, "does not answer (see redis.log there)");
+        die(r, "does not answer");
 }
 
 void test_redis_start(struct test_redis *r, const char *const *extra_args)
