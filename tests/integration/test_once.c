@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
+#include "../support/env.h"
 #include "../support/fsck.h"
 #include "base/clock.h"
 #include "lock_fixture.h"
 
 #define HOSTS 4
-#define CALLS 50 /* of each host */
 
 static int lines(const char *name)
 {
@@ -128,12 +128,16 @@ static void test_one_that_waits_takes_over(void **state)
 /* Four hosts with 50 calls each at once. */
 static void test_of_many_one_runs(void **state)
 {
+    /* Of each host. A call that gets no answer in time for a busy machine tells nothing here. */
+    const int calls = test_is_sanitized() ? 8 : 50;
+    CLEANUP_FREE char *statuses = mem_printf(" 1 0\n %d 1\n", HOSTS * calls - 1);
+
     (void)state;
     for (size_t i = 0; i < HOSTS; i++) {
         CLEANUP_FREE char *line = mem_printf(
             "hostname host%zu 2>/dev/null; for i in $(seq %d); do { $LATER once x --per 1m -- sh "
             "-c 'hostname >>$DIR/ran'; echo $? >>$DIR/status; } & done; wait",
-            i, CALLS);
+            i, calls);
         CLEANUP_FREE char *quoted = mem_printf("unshare -r -u sh -c \"$ONCE%zu\"", i);
         CLEANUP_FREE char *name = mem_printf("ONCE%zu", i);
 
@@ -143,8 +147,8 @@ static void test_of_many_one_runs(void **state)
     for (size_t i = 0; i < HOSTS; i++)
         assert_int_equal(proc_wait(&procs[i], LONG_MS), 0);
     assert_int_equal(lines("ran"), 1);
-    assert_int_equal(lines("status"), HOSTS * CALLS);
-    test_says("sort $DIR/status | uniq -c | tr -s ' '", 0, " 1 0\n 199 1\n");
+    assert_int_equal(lines("status"), HOSTS * calls);
+    test_says("sort $DIR/status | uniq -c | tr -s ' '", 0, statuses);
     assert_int_equal(test_fsck(&redis), 0);
 }
 

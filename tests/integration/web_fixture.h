@@ -144,16 +144,6 @@ static inline int stop_web(void **state)
     return status;
 }
 
-/* Is this a build whose memory says nothing? */
-static inline bool is_sanitized(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return true;
-#else
-    return false;
-#endif
-}
-
 /* Kilobytes that the process has in memory. */
 static inline long resident(void)
 {

@@ -20,3 +20,12 @@ bool test_is_long(void)
 {
     return getenv("LATER_FULL") != NULL;
 }
+
+bool test_is_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return true;
+#else
+    return false;
+#endif
+}

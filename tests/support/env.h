@@ -12,5 +12,8 @@ const char *test_build_dir(void);
 const char *test_source_dir(void);
 /* Is LATER_FULL set? It asks for the long forms, of minutes and hours. */
 bool test_is_long(void);
+/* Is this a build with a sanitizer? Its memory says nothing, and a process takes many times as
+ * long. */
+bool test_is_sanitized(void);
 
 #endif
