@@ -408,10 +408,12 @@ here != "" && (at = index($0, here)) > 0 &&
 AWK
 while read -r file; do
     if [ ! -f "$file" ] || [ -L "$file" ]; then continue; fi
-    # A file with a byte of 0 is not text.
-    [ "$(tr -d '\000' <"$file" | wc -c)" -eq "$(wc -c <"$file")" ] || continue
-    awk -v here="$here" -f "$work/text.awk" "$file"
-done <"$list" >>"$found"
+    printf '%s\0' "$file"
+done <"$list" >"$work/files"
+# grep -I passes over a file with a byte of 0, which is not text.
+xargs -0 -r grep -I -l -Z -e '' <"$work/files" >"$work/texts" || :
+[ -s "$work/texts" ] || { echo "src:0: no text was found" >&2; exit 1; }
+xargs -0 -r awk -v here="$here" -f "$work/text.awk" <"$work/texts" >>"$found"
 
 if [ -s "$found" ]; then
     cat "$found"
