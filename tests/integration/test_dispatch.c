@@ -380,7 +380,7 @@ static void run_town(int n_couriers, int n_orders, int places)
 
 static void test_each_to_the_nearest_free(void **state)
 {
-    int n = setting("LATER_TEST_ORDERS", 60, ORDERS_MAX);
+    int n = setting("LATER_TEST_ORDERS", 30, ORDERS_MAX);
     int kills = setting("LATER_TEST_KILLS", 0, 100);
     struct verdict v;
 

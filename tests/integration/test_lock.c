@@ -223,11 +223,11 @@ static void test_a_fence_is_good_while_it_is_held(void **state)
                      0);
 }
 
-/* 20 commands take the lock 10 times each; in the long form 50 take it 20 times. */
+/* 20 commands take the lock 5 times each; in the long form 50 take it 20 times. */
 static void test_many_count_together(void **state)
 {
     const size_t n = test_is_long() ? 50 : 20;
-    const int times = test_is_long() ? 20 : 10;
+    const int times = test_is_long() ? 20 : 5;
     CLEANUP_FREE char *counts =
         mem_printf("sh -c 'i=0; while [ $i -lt %d ]; do i=$((i+1)); $LATER lock x -- sh -c "
                    "\"n=\\$(cat $DIR/f); echo \\$((n+1)) >$DIR/f\" || exit; done'",

@@ -106,7 +106,7 @@ static void judge_pieces(int pieces, int kills, bool may_go_back)
 
 static void test_checkpoints_under_kills(void **state)
 {
-    int pieces = test_is_long() ? 60 : 10, kills = 0;
+    int pieces = test_is_long() ? 60 : 6, kills = 0;
 
     (void)state;
     seed();
@@ -146,7 +146,7 @@ static void test_checkpoints_and_a_failover(void **state)
                                         s.by);
     CLEANUP_FREE char *left =
         mem_printf("$LATER --redis %s ls q --state running | grep -c '^j'", s.by);
-    int pieces = test_is_long() ? 60 : 12;
+    int pieces = test_is_long() ? 60 : 10;
 
     (void)state;
     test_must("mkdir %s/running", dir);
@@ -221,7 +221,7 @@ static void judge_steps(int kills)
 
 static void test_steps_under_kills(void **state)
 {
-    int most = test_is_long() ? 200 : 50;
+    int most = test_is_long() ? 200 : 25;
 
     (void)state;
     seed();
@@ -232,7 +232,7 @@ static void test_steps_under_kills(void **state)
         while (test_int(&redis, "HLEN", ROOT ":jobs") < 6)
             free(test_add(&redis, "q", NULL, NULL, "x"));
         (void)usleep((useconds_t)random_between(1, 150) * 1000);
-        if (kills % 50 == 25) {
+        if (kills % 25 == 12) {
             test_redis_kill(&redis, SIGKILL);
             test_redis_restart(&redis);
         } else if (kills % 12 == 6) {
