@@ -27,44 +27,63 @@ static struct verdict bury_for(const char *why)
     return v;
 }
 
-static void take_claim(struct sched *s, struct mono now, const struct store_claim *c,
-                       int64_t now_us)
+/* What a claim tells of its job beside the record. */
+static struct job claimed_job(const struct store_claim *c, int64_t now_us)
 {
-    struct err err = ERR_INIT;
     struct job job = {.start = c->start,
                       .attempt = c->attempt,
                       .crashes = c->crashes,
                       .fence = c->fence,
                       .is_guarded = c->is_guarded,
                       .due = c->due};
-    struct held_job *h;
 
     text_copy(job.id, sizeof(job.id), c->id);
     if (job.due.ms < 0 || job.due.ms > STORE_DUE_LATEST_MS)
         job.due.ms = now_us / 1000;
-    /* A job that this worker holds with an earlier start was taken from it before. */
-    sched_lose(s, job.id);
-    if (job_parse(&job, c->record, c->record_len, &err) < 0) {
-        struct verdict v = bury_for(err.text);
+    return job;
+}
 
-        text_copy(job.queue, sizeof(job.queue), c->queue);
-        h = held_add(&s->held, &job);
-        held_end(&s->held, h, &v, &NO_DATA);
-        return;
-    }
-    h = held_add(&s->held, &job);
-    h->claimed_at = now;
-    h->late_us = now_us - job.due.ms * 1000;
-    if (c->crashes >= 2)
-        held_set_solo(&s->held, h);
-    h->is_gated = c->is_gated;
-    h->is_small = c->is_small;
+/* Its record cannot be read. */
+static void bury_claim(struct sched *s, struct job *job, const char *queue, const char *why)
+{
+    struct verdict v = bury_for(why);
+
+    text_copy(job->queue, sizeof(job->queue), queue);
+    held_end(&s->held, held_add(&s->held, job), &v, &NO_DATA);
+}
+
+/* What a claim changes for the claims that follow. */
+static void note_claim(struct sched *s, struct mono now, const struct held_job *h)
+{
     queues_claimed(s->queues, h->job.queue);
     if (queues_is_fair(s->queues, h->job.queue))
         prefetch_short(&s->prefetch, now);
     if (h->is_gated)
         queues_gated(s->queues, h->job.queue);
-    session_saw(&s->me, c->fence);
+    session_saw(&s->me, h->job.fence);
+}
+
+static void take_claim(struct sched *s, struct mono now, const struct store_claim *c,
+                       int64_t now_us)
+{
+    struct err err = ERR_INIT;
+    struct job job = claimed_job(c, now_us);
+    struct held_job *h;
+
+    /* A job that this worker holds with an earlier start was taken from it before. */
+    sched_lose(s, job.id);
+    if (job_parse(&job, c->record, c->record_len, &err) < 0) {
+        bury_claim(s, &job, c->queue, err.text);
+        return;
+    }
+    h = held_add(&s->held, &job);
+    h->claimed_at = now;
+    h->late_us = now_us - job.due.ms * 1000;
+    h->is_gated = c->is_gated;
+    h->is_small = c->is_small;
+    if (c->crashes >= 2)
+        held_set_solo(&s->held, h);
+    note_claim(s, now, h);
     if (held_find_lost(&s->held, h->job.id) != NULL)
         sched_release(s, h, STILL_ENDING_MS, "its former run still ends here");
     else
