@@ -24,8 +24,8 @@ wait_for() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt ${patience:-1500} ] || return 1
-        sleep 0.02
+        [ $tries -lt ${patience:-600} ] || return 1
+        sleep 0.05
     done
 }
 
@@ -56,7 +56,7 @@ listen() {
     wait_for grep -q subscribe "$DIR/wakes"
 }
 heard() {
-    patience=200 wait_for grep -q "^$1\$" "$DIR/wakes"
+    patience=80 wait_for grep -q "^$1\$" "$DIR/wakes"
     kill $listener
     listener=
 }
@@ -69,4 +69,4 @@ follow() {
     wait_for grep -q subscribe "$DIR/events"
     root FCALL later_v1_tail 1 "$R" 60000
 }
-told() { patience=200 wait_for grep -q "^$1 " "$DIR/events"; }
+told() { patience=80 wait_for grep -q "^$1 " "$DIR/events"; }

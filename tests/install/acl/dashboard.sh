@@ -52,5 +52,5 @@ seen() {
     root_later add mail --in 1h x >/dev/null
     grep -q added "$DIR/tail"
 }
-patience=300 wait_for seen
+patience=120 wait_for seen
 ! grep . "$DIR/tail.err"

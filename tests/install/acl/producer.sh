@@ -29,7 +29,7 @@ waiting=$!
 is_waited_for() { env -u REDISCLI_AUTH redis-cli -s "$SOCK" PUBSUB CHANNELS | grep -q ended:batch:empty; }
 wait_for is_waited_for
 later batch seal empty
-patience=250 wait_for grep -q '^state.*ended' "$DIR/ended"
+patience=100 wait_for grep -q '^state.*ended' "$DIR/ended"
 wait $waiting
 # It publishes, also to a queue that cannot take its copy.
 root FCALL later_subscribe 1 "$R" news mail
