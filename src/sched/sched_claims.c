@@ -27,22 +27,6 @@ static struct verdict bury_for(const char *why)
     return v;
 }
 
-/* What a claim tells of its job beside the record. */
-static struct job claimed_job(const struct store_claim *c, int64_t now_us)
-{
-    struct job job = {.start = c->start,
-                      .attempt = c->attempt,
-                      .crashes = c->crashes,
-                      .fence = c->fence,
-                      .is_guarded = c->is_guarded,
-                      .due = c->due};
-
-    text_copy(job.id, sizeof(job.id), c->id);
-    if (job.due.ms < 0 || job.due.ms > STORE_DUE_LATEST_MS)
-        job.due.ms = now_us / 1000;
-    return job;
-}
-
 /* Its record cannot be read. */
 static void bury_claim(struct sched *s, struct job *job, const char *queue, const char *why)
 {
@@ -67,9 +51,17 @@ static void take_claim(struct sched *s, struct mono now, const struct store_clai
                        int64_t now_us)
 {
     struct err err = ERR_INIT;
-    struct job job = claimed_job(c, now_us);
+    struct job job = {.start = c->start,
+                      .attempt = c->attempt,
+                      .crashes = c->crashes,
+                      .fence = c->fence,
+                      .is_guarded = c->is_guarded,
+                      .due = c->due};
     struct held_job *h;
 
+    text_copy(job.id, sizeof(job.id), c->id);
+    if (job.due.ms < 0 || job.due.ms > STORE_DUE_LATEST_MS)
+        job.due.ms = now_us / 1000;
     /* A job that this worker holds with an earlier start was taken from it before. */
     sched_lose(s, job.id);
     if (job_parse(&job, c->record, c->record_len, &err) < 0) {
