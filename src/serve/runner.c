@@ -16,8 +16,8 @@
 #include "serve/policy.h"
 
 #define STEP_SOCKET_MAX 108
-#define TOKEN_BYTES 16
-#define TOKEN_MAX (2 * TOKEN_BYTES + 16) /* the number of the place, '-', random bytes in hex */
+#define SECRET_LEN 22               /* letters of six random bits */
+#define TOKEN_MAX (SECRET_LEN + 16) /* the number of the place, '-', the secret */
 #define RANDOM_BYTES 512
 #define UNSERVED_DELAY_MS 5000 /* a job of a queue that went away is released for this long */
 
@@ -333,28 +333,30 @@ void runner_refuse(struct runner *r, const struct job *job, const char *why,
 
 /* ---- tokens: by its own each job may keep steps */
 
-/* Random bytes that nobody else gets. False: the kernel has none yet. */
-static bool take_secret(struct runner *r, unsigned char *out)
+/* -> SECRET_LEN random bytes that nobody else gets; NULL: the kernel has none yet */
+static const unsigned char *take_secret(struct runner *r)
 {
-    if (r->nsecret < TOKEN_BYTES) {
+    if (r->nsecret < SECRET_LEN) {
         if (getrandom(r->secret, sizeof(r->secret), GRND_NONBLOCK) != sizeof(r->secret))
-            return false;
+            return NULL;
         r->nsecret = sizeof(r->secret);
     }
-    r->nsecret -= TOKEN_BYTES;
-    memcpy(out, r->secret + r->nsecret, TOKEN_BYTES);
-    return true;
+    r->nsecret -= SECRET_LEN;
+    return r->secret + r->nsecret;
 }
 
 static void give_token(struct runner *r, unsigned place)
 {
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     struct place *p = &r->places[place];
-    unsigned char secret[TOKEN_BYTES];
-    unsigned n;
+    const unsigned char *secret;
+    char *at;
 
     if (r->step_socket[0] == '\0')
         return;
-    if (!take_secret(r, secret)) {
+    secret = take_secret(r);
+    if (secret == NULL) {
         p->step[0] = '\0';
         p->secret_at = 0;
         return;
@@ -363,12 +365,10 @@ static void give_token(struct runner *r, unsigned place)
     if (p->secret_at == 0)
         p->secret_at =
             (unsigned)snprintf(p->step, sizeof(p->step), "%s:%u-", r->step_socket, place);
-    n = p->secret_at;
-    for (size_t i = 0; i < TOKEN_BYTES; i++, n += 2) {
-        p->step[n] = "0123456789abcdef"[secret[i] >> 4];
-        p->step[n + 1] = "0123456789abcdef"[secret[i] & 15];
-    }
-    p->step[n] = '\0';
+    at = p->step + p->secret_at;
+    for (size_t i = 0; i < SECRET_LEN; i++)
+        at[i] = letters[secret[i] % 64];
+    at[SECRET_LEN] = '\0';
 }
 
 void runner_set_step_socket(struct runner *r, const char *name)

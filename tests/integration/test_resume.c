@@ -245,7 +245,7 @@ static void test_what_a_step_refuses(void **state)
         "try 64 later step x\n"
         "try 64 env -u LATER_STEP later step x -- true\n"
         "try 64 env LATER_STEP=x later step x -- true\n"
-        "try 75 env LATER_STEP=${LATER_STEP%%?}z later step x -- true\n"
+        "try 75 env LATER_STEP=${LATER_STEP%%?}. later step x -- true\n"
         "try 75 env LATER_STEP=${LATER_STEP%%:*}:0-00 later step x -- true\n"
         "try 75 env LATER_STEP=laterd/no/such:0-00 later step x -- true\n"
         "try 127 later step none -- /no/such/command\n"
