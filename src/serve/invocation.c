@@ -188,18 +188,27 @@ static void add_word(struct buf *out, const char *name, const char *value)
     }
 }
 
+/* -> where the n bytes begin that are put before this place */
+static char *put_before(char *place, const char *text, size_t n)
+{
+    return memcpy(place - n, text, n);
+}
+
+/* The name has at most 40 bytes. */
 static void add_number(struct buf *out, const char *name, int64_t value)
 {
     char word[64], *end = word + sizeof(word), *p = end;
     uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    size_t n = strlen(name);
 
-    do
+    for (; rest > 9; rest /= 100) {
         *--p = (char)('0' + rest % 10);
-    while ((rest /= 10) > 0);
+        *--p = (char)('0' + rest / 10 % 10);
+    }
+    if (rest > 0 || p == end)
+        *--p = (char)('0' + rest);
     if (value < 0)
         *--p = '-';
-    p = memcpy(p - n, name, n);
+    p = put_before(p, name, strlen(name));
     buf_add(out, p, (size_t)(end - p));
 }
 
