@@ -1144,7 +1144,8 @@ static void test_corrupt_contents(void **state)
             for (size_t c = 0; c < COUNT(CALLS); c++) {
                 struct call_args w;
 
-                if (ends_a_kept_job(CALLS[c]) || (every > 1 && (c + s / every + g / every) % 2 == 0))
+                if (ends_a_kept_job(CALLS[c]) ||
+                    (every > 1 && (c + s / every + g / every) % 2 == 0))
                     continue;
                 split(CALLS[c], &w);
                 called++;
