@@ -86,7 +86,9 @@ void meter_show(struct meter *m, uint64_t jobs, uint64_t bytes)
 
 void meter_wipe(struct meter *m)
 {
-    if (m->has_drawn > 0)
+    if (m->has_drawn > 0) {
         (void)fprintf(stderr, "\r%*s\r", m->has_drawn, "");
+        (void)fflush(stderr); /* before what is written next */
+    }
     m->has_drawn = 0;
 }
