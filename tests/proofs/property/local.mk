@@ -1,5 +1,7 @@
 ## Property tests: random calls to the function library against a model of it; hostile ones.
-property_tests = tests/proofs/property/test_property tests/proofs/property/test_refusals
+refusal_tests = tests/proofs/property/test_refusals tests/proofs/property/test_foreign_types \
+	tests/proofs/property/test_corrupt tests/proofs/property/test_producers
+property_tests = tests/proofs/property/test_property $(refusal_tests)
 property_server = tests/proofs/property/server.c tests/proofs/property/server.h tests/proofs/property/model.h \
 	tests/proofs/property/short.c tests/proofs/property/short.h
 tests_proofs_property_test_property_SOURCES = tests/proofs/property/test_property.c tests/proofs/property/calls.c \
