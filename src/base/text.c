@@ -100,6 +100,19 @@ void text_copy(char *out, size_t size, const char *s)
     out[n] = '\0';
 }
 
+char *text_digits(char *end, uint64_t n)
+{
+    char *p = end;
+
+    for (; n > 9; n /= 100) {
+        *--p = (char)('0' + n % 10);
+        *--p = (char)('0' + n / 10 % 10);
+    }
+    if (n > 0 || p == end)
+        *--p = (char)('0' + n);
+    return p;
+}
+
 uint32_t text_hash(const char *s)
 {
     uint32_t hash = 2166136261U;

@@ -28,6 +28,11 @@ void text_cut(struct buf *b, size_t max);
 /* Copy s, or as much of it as fits in size bytes with its NUL. size > 0; no overlap. */
 void text_copy(char *out, size_t size, const char *s);
 
+#define TEXT_DIGITS_MAX 20
+
+/* Write the decimal digits of n, up to TEXT_DIGITS_MAX, to the bytes before end. -> the first */
+char *text_digits(char *end, uint64_t n);
+
 /* FNV-1a (Fowler, Noll, Vo): for tables in memory whose names no attacker chooses. */
 uint32_t text_hash(const char *s);
 

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "redis/bound.h"
 #include "redis/dial.h"
 #include "redis/tls.h"
@@ -80,14 +81,11 @@ void wire_close(struct wire *w)
 /* "*3" and "$5" of the protocol. Each argument has one, so no snprintf. */
 static void put_head(struct wire *w, char type, size_t n)
 {
-    char head[24], *at = head + sizeof(head);
+    char head[TEXT_DIGITS_MAX + 3], *at = head + sizeof(head);
 
     *--at = '\n';
     *--at = '\r';
-    do {
-        *--at = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
+    at = text_digits(at, n);
     *--at = type;
     buf_add(&w->out, at, (size_t)(head + sizeof(head) - at));
 }

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "run/process/origin.h"
 #include "serve/policy.h"
 
@@ -197,15 +198,9 @@ static char *put_before(char *place, const char *text, size_t n)
 /* The name has at most 40 bytes. */
 static void add_number(struct buf *out, const char *name, int64_t value)
 {
-    char word[64], *end = word + sizeof(word), *p = end;
-    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    char word[40 + 1 + TEXT_DIGITS_MAX], *end = word + sizeof(word);
+    char *p = text_digits(end, value < 0 ? -(uint64_t)value : (uint64_t)value);
 
-    for (; rest > 9; rest /= 100) {
-        *--p = (char)('0' + rest % 10);
-        *--p = (char)('0' + rest / 10 % 10);
-    }
-    if (rest > 0 || p == end)
-        *--p = (char)('0' + rest);
     if (value < 0)
         *--p = '-';
     p = put_before(p, name, strlen(name));

@@ -238,6 +238,19 @@ static void test_nearest(void **state)
     assert_null(text_nearest(huge, names));
 }
 
+static void test_digits(void **state)
+{
+    static const uint64_t numbers[] = {0, 1, 9, 10, 11, 99, 100, 101, 999, 1000, 65536, UINT64_MAX};
+    char text[TEXT_DIGITS_MAX + 1], expected[TEXT_DIGITS_MAX + 1];
+
+    (void)state;
+    text[TEXT_DIGITS_MAX] = '\0';
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        (void)snprintf(expected, sizeof(expected), "%llu", (unsigned long long)numbers[i]);
+        assert_string_equal(text_digits(text + TEXT_DIGITS_MAX, numbers[i]), expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_copy),       cmocka_unit_test(test_parse_int),
         cmocka_unit_test(test_duration),   cmocka_unit_test(test_size),
         cmocka_unit_test(test_queue_name), cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_digits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
