@@ -65,10 +65,10 @@ local BESIDE = {'progress', 'errors', 'failures', 'results'}
 
 -- Read what earlier attempts of these jobs may have left.
 local function load_beside(s, ids)
-  local R, beside = s.R, {}
   if not s.has_left then
     return
   end
+  local R, beside = s.R, {}
   for _, name in ipairs(BESIDE) do
     local had = writes.read_there(R .. ':' .. name, ids)
     beside[#beside + 1] = had.ids[1] and had or nil
