@@ -101,8 +101,8 @@ int main(int argc, char **argv)
     /* A server that closes the connection is an error to report, not the end of this process. */
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit is an error like others */
-    /* One write for a line: newer C libraries write a long one in pieces, and another process's
-     * line came between. */
+    /* One write for a line: newer C libraries write a long one in pieces, and other output came
+     * between. */
     (void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     return run(argc, argv);
 }
