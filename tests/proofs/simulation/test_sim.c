@@ -83,7 +83,7 @@ static void test_sim_same_seeds_same_log(void **state)
     test_read(log, &one);
     assert_int_equal(sim("1..40", log, NULL, &said), 0);
     test_read(log, &two);
-    assert_true(one.len > 50000);
+    assert_true(one.len > 100000);
     assert_int_equal(one.len, two.len);
     assert_memory_equal(one.data, two.data, one.len);
 }
