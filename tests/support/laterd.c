@@ -147,11 +147,8 @@ int test_laterd_wait(struct test_laterd *d, int deadline_ms)
     }
     /* The end of the log has a sanitizer's report, or whatever else made it fail. */
     if (status != 0 && status != 128 + SIGKILL) {
-        CLEANUP_BUF struct buf log = BUF_INIT;
-
-        test_read(d->log, &log);
-        (void)fprintf(stderr, "laterd %s ended with %d:\n%s\n", d->name, status,
-                      buf_str(&log) + (log.len > 8000 ? log.len - 8000 : 0));
+        (void)fprintf(stderr, "laterd %s ended with %d:\n", d->name, status);
+        test_show_end(d->log);
     }
     proc_done(&d->proc);
     d->runs = false;
@@ -165,6 +162,14 @@ int test_laterd_stop(struct test_laterd *d)
     test_laterd_kill(d, SIGCONT);
     test_laterd_kill(d, SIGTERM);
     return test_laterd_wait(d, 40000);
+}
+
+void test_show_end(const char *path)
+{
+    CLEANUP_BUF struct buf text = BUF_INIT;
+
+    test_read(path, &text);
+    (void)fprintf(stderr, "%s\n", buf_str(&text) + (text.len > 8000 ? text.len - 8000 : 0));
 }
 
 void test_read(const char *path, struct buf *ret)

@@ -53,6 +53,8 @@ bool test_laterd_says(struct test_laterd *d, const char *text, int deadline_ms);
 
 /* A file as bytes, "" if it is not there. The caller frees the buf. */
 void test_read(const char *path, struct buf *ret);
+/* Print its last 8,000 bytes to standard error. */
+void test_show_end(const char *path);
 /* How many lines of a file have the text (NULL: all). */
 int test_lines(const char *path, const char *text);
 /* Wait until at least n lines of the file have the text; false at the deadline. */

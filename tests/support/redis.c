@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/mem.h"
 #include "env.h"
+#include "laterd.h"
 #include "lua/lua_lib.h"
 #include "redis/client.h"
 #include "redis/lib.h"
@@ -27,11 +28,10 @@
 
 static void die(const struct test_redis *r, const char *what)
 {
-    CLEANUP_FREE char *show = mem_printf("tail -n 3 %s/redis.log >&2", r->dir);
+    CLEANUP_FREE char *log = mem_printf("%s/redis.log", r->dir);
 
     (void)fprintf(stderr, "test support: redis-server in %s: %s\n", r->dir, what);
-    if (system(show) != 0) /* what the server has said is mostly that its port is taken */
-        perror("test support: redis.log");
+    test_show_end(log); /* mostly that its port is taken */
     abort();
 }
 
